@@ -2,7 +2,7 @@
 
 set(halfscope_fmt fmt::fmt)
 set(halfscope_utf8proc utf8proc)
-# Of fmt and utf8proc every distribution, and every release of it, has another version: what is carried elsewhere holds them.
+# Every distribution, and every release of it, has another version of fmt and utf8proc: a program that is carried elsewhere holds them.
 set(halfscope_carried OFF)
 if(HALFSCOPE_STATIC OR HALFSCOPE_PYTHON)
   set(halfscope_carried ON)

@@ -1,7 +1,7 @@
 """Times the steps of PyTorch models: alone, watched, and with hooks that call torch.histc.
 
-One perceptron has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32. Of a ResNet-18,
-plain and in channels_last, in FP32 and in BF16 autocast, watched and unwatched steps alternate.
+One perceptron has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32. Watched and unwatched
+steps of a ResNet-18 alternate, plain and in channels_last, in FP32 and in BF16 autocast.
 
 usage: bench_watch.py [ROUNDS]
 
@@ -93,7 +93,7 @@ def training_step(task: Task, watching: Watching, stack: ExitStack) -> Callable[
 
 
 def cost_of(step: Callable[[], None]) -> Cost:
-    """Of STEPS steps, so that one of them is watched where every tenth is."""
+    """Times of STEPS steps, so that one of them is watched where every tenth is."""
     clock, processor = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
         step()

@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 
 
 def revision() -> str:
-    """Of the source tree; empty where it is no checkout."""
+    """Revision of the source tree; empty without a checkout."""
     done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip()
 

@@ -132,7 +132,7 @@ def write_summary(results: Results, about: dict) -> dict:
 
 
 def remove_checkpoints(results: Results) -> None:
-    """Of runs that are done: nobody goes on from them, and they are nearly all there is to carry."""
+    """Deletes the checkpoints of finished runs: nobody goes on from them, and they are nearly all there is to carry."""
     for plan in results.plans:
         for run in plan.runs(results.request.out):
             if is_done(run):

@@ -24,7 +24,7 @@ PARITY = (
     ("detection-loss-scale", "fp32,fp16_s8", "images"),
     ("language-model-loss-scale", "fp32,fp16_s128,fp16_dynamic", "text.txt"),
 )
-# The same of native execution: FP16 memory and this device's tensor cores, against their emulation on the CPU.
+# Steps in native execution: FP16 memory and this device's tensor cores, against their emulation on the CPU.
 NATIVE = (
     ("master-copy", "fp16_mixed", "images"),
     ("detection-loss-scale", "fp16_s8", "images"),

@@ -18,9 +18,9 @@ inline constexpr std::int32_t ctc_blank = 0;
 
 /// Targets of a batch of utterances, one behind the other.
 struct LabelSequences {
-  std::span<const std::int32_t> frames;  ///< of each utterance that count; the rest is padding
+  std::span<const std::int32_t> frames;  ///< frames of each utterance that count; the rest is padding
   std::span<const std::int32_t> counts;  ///< labels of each, 0 or more
-  std::span<const std::int32_t> labels;  ///< those of the first utterance first, none of them the blank
+  std::span<const std::int32_t> labels;  ///< the first utterance's first, none of them the blank
 };
 
 /// Extents of logits (time, batch, labels); an utterance of n labels has 2 n + 1 states, `states` at most.

@@ -26,7 +26,7 @@ void softmax_cross_entropy_gradient(std::span<const std::int32_t> labels, const 
 
 /// Label smoothing (Szegedy et al., CVPR 2016, section 7): the target has `smoothing` of a uniform
 /// distribution and 1 - smoothing of the label. Adds smoothing * (x[label] - mean of x) to each row's loss, x
-/// the row's logits, whose mean is a sum in ascending order in FP32. Of `smoothing` 0 nothing changes.
+/// the row's logits, whose mean is a sum in ascending order in FP32. A `smoothing` of 0 changes nothing.
 void smooth_losses(std::span<const float> logits, std::span<const std::int32_t> labels, float smoothing,
                    std::span<float> row_loss);
 /// Subtracts smoothing / classes from every probability and adds `smoothing` to the label's, so that

@@ -25,13 +25,13 @@ class Addition:
 
     name: str
     header: str = ""  # empty: the file is all that it takes
-    line: str = ""  # of the table; empty where the table has declarations alone
+    line: str = ""  # the table's line; empty where the table has declarations alone
     file: str = ""
     declaration: str = ""
     declared_before: str = ""
     table: str = ""  # how the table begins
-    line_before: str = "};"  # what the line goes before
-    listed: str = ""  # by `halfscope list`
+    line_before: str = "};"  # the line goes before this one
+    listed: str = ""  # its name in `halfscope list`
     tests: tuple[str, ...] = ()  # (program, test case): it loops over the table and names the entry
 
 
@@ -258,7 +258,7 @@ class Additions(unittest.TestCase):
         self.assertEqual(config["loss_scale"], "sample_scaler")
         self.assertNotIn("label_smoothing", config)  # cnn_bn's
         (metrics,) = (path.read_text() for path in out.rglob("metrics.jsonl"))
-        self.assertIn('"fc.weight"', metrics)  # what the tracker has seen
+        self.assertIn('"fc.weight"', metrics)  # seen by the tracker
 
 
 if __name__ == "__main__":

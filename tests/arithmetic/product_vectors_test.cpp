@@ -27,7 +27,7 @@ struct TensorCoreFile {
   const char* name;
   TensorCoreGeneration generation;
   FloatFormat input, output;
-  int lines;  ///< of the full set
+  int lines;  ///< lines of the full set
 };
 
 constexpr TensorCoreFile tensor_core_files[] = {
@@ -74,7 +74,7 @@ struct BlockScaledFile {
   BlockScaledKind kind;
   ScaleFormat scale;
   FloatFormat element;
-  int lines;  ///< of the full set
+  int lines;  ///< lines of the full set
 };
 
 using enum BlockScaledKind;
@@ -110,7 +110,7 @@ struct MatrixCoreFile {
   const char* name;
   MatrixCoreGeneration generation;
   FloatFormat input;
-  int lines;  ///< of the full set
+  int lines;  ///< lines of the full set
 };
 
 using enum MatrixCoreGeneration;

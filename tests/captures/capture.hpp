@@ -29,7 +29,7 @@ struct CaptureOrigin {
 };
 
 struct Capture {
-  std::string set;  ///< of capture_sets, or a function of capture_functions
+  std::string set;  ///< a set of capture_sets, or a function of capture_functions
   CaptureOrigin origin;
   std::vector<std::uint32_t> results;
   std::vector<std::uint64_t> digests;
@@ -38,21 +38,21 @@ struct Capture {
 /// The outputs of a digest, and how many results of a set are stored whole.
 inline constexpr std::size_t outputs_per_digest = 4096, stored_outputs = 1024;
 
-/// Of all results of a set, or the 65,536 of a function.
+/// Capture of all results of a set, or of the 65,536 of a function.
 [[nodiscard]] Capture make_capture(std::string_view set, const CaptureOrigin& origin,
                                    const std::vector<std::uint32_t>& results);
 [[nodiscard]] std::string to_text(const Capture& capture);
 /// Throws InvalidArgument saying what is wrong with the text, also where the set is not what it is now.
 [[nodiscard]] Capture parse_capture(std::string_view text);
 
-/// What the model of the capability's tensor core makes of a set: all of its results.
+/// All results of a set under the model of the capability's tensor core.
 [[nodiscard]] std::vector<std::uint32_t> modelled_results(const CaptureSet& set, const TensorCore& core);
 /// The exact results of a function rounded to FP16, for all codes; NaN is 0x7FFF.
 [[nodiscard]] std::vector<std::uint32_t> exact_results(const CaptureFunction& function);
 
 struct CaptureComparison {
   std::size_t outputs = 0;
-  std::size_t different = 0;  ///< of the stored ones, and 4096 for every digest that differs beyond them
+  std::size_t different = 0;  ///< stored results that differ, and 4096 for every further digest that does
   std::string first{};        ///< describes the first that differs
   bool binding = true;        ///< false where the model is no claim: cuBLAS, approximate functions
 };

@@ -20,8 +20,8 @@ inline constexpr std::array<std::string_view, 5> enum_names<CaptureInstruction>{
 enum class CaptureNumbers : std::uint8_t {
   random_bits,  ///< every code: NaNs and infinities too
   wide,         ///< every finite exponent
-  uniform,      ///< of [-1, 1); c is zero
-  zeros,        ///< of either sign: rows of all +0, of all -0, and mixed
+  uniform,      ///< uniform in [-1, 1); c is zero
+  zeros,        ///< zeros of either sign: rows of all +0, of all -0, and mixed
   tiny,         ///< products around the smallest number of the sum's format; c is a zero
   probes,       ///< 2^-25 and 2^-45 to 2^-48 of either sign, and zeros
   cancelling,   ///< two large products that cancel, and small ones that the alignment cuts

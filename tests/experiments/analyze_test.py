@@ -125,7 +125,7 @@ class Analyze(WithFolder):
         })
         result = self.analyze(path, "--tolerance", "0")
         self.assertIsNone(result["joint_window_log2"])
-        self.assertEqual(result["recommended_scale_log2"], 24)  # of quiet, quieter and broken: 2^8 .. 2^33
+        self.assertEqual(result["recommended_scale_log2"], 24)  # quiet, quieter and broken fit in 2^8 .. 2^33
         self.assertEqual([(o["name"], o["remedy"]) for o in result["outliers"]],
                          [("loud", "own_scale"), ("wide", "bf16_range")])
         for text in ("no single scale fits", "4 of 6 tensors", "loud (2^", "BF16", "wide (needs", "broken (3)"):

@@ -7,7 +7,7 @@
 
 namespace halfscope {
 
-/// What `find` finds in `summary` of `experiment`, whose results lie in `folder`.
+/// Result of `find` for `summary` of `experiment`, whose results lie in `folder`.
 inline AnalysisResult found(AnalysisResult (*find)(const AnalysisInput& input),
                             const Experiment& experiment = {}, const ExperimentSummary& summary = {},
                             const std::filesystem::path& folder = {}) {

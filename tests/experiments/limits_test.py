@@ -31,7 +31,7 @@ class Limits(WithFolder):
         self.assertEqual(self.records("one"), self.records("few"))
 
     def test_runs_at_a_time_that_cannot_be_started(self):
-        def large_stacks():  # of threads, so that memory has room for few
+        def large_stacks():  # threads get large stacks, so that memory has room for few
             resource.setrlimit(resource.RLIMIT_STACK, (GIBIBYTE // 2, GIBIBYTE // 2))
             address_space(3 * GIBIBYTE)()
 

@@ -52,7 +52,7 @@ class LossScale(WithFolder):
         seen = 0
         for entry in predictions:
             histogram = first[entry["tensor"], entry["role"]]
-            edge = -25 - 7  # of 2^-25 at S = 2^7
+            edge = -25 - 7  # exponent of 2^-25 at S = 2^7
             flushed = 0
             for i, count in enumerate(histogram["counts"]):
                 exponent = histogram["first_exponent"] + i

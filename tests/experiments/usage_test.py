@@ -68,7 +68,7 @@ class WrongWords(WithFolder):
 
 class Generated(WithFolder):
     def complete(self, *words):
-        """What bash offers for the last of the words."""
+        """Bash's completions of the last word."""
         script = """
             source /dev/stdin <<<"$COMPLETION"
             COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _halfscope; printf '%s\\n' "${COMPREPLY[@]}"

@@ -23,7 +23,7 @@ namespace {
 constexpr int elements = 100003;
 using Codes = std::vector<std::uint16_t>;
 
-/// Of magnitudes from 2^-20 to 2^3.
+/// Gradients of magnitudes from 2^-20 to 2^3.
 std::vector<float> gradients_of(int rank) {
   const RandomStream stream{.seed = 12, .step = static_cast<std::uint32_t>(rank)};
   std::vector<float> values;

@@ -52,7 +52,7 @@ struct Making {
 /// Reports of an update.
 struct Told {
   bool finite = true;
-  float largest = 0;  ///< of the new weights, where they are finite
+  float largest = 0;  ///< largest finite new weight
   UpdateEffect effect{};
   ExponentHistogram ratios{};
 };

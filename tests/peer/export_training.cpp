@@ -51,7 +51,7 @@ Array as_floats(const std::vector<std::int32_t>& labels) {
   return array;
 }
 
-/// What a batch has beside images and boxes: "labels.0" and so on, as floats.
+/// Adds the parts of a batch beside images and boxes: "labels.0" and so on, as floats.
 void add_texts(const Batch& batch, std::int64_t step, SafetensorsFile& file) {
   const auto add = [&](const char* name, const std::vector<std::int32_t>& values) {
     file.tensors.push_back({fmt::format("{}.{}", name, step), as_floats(values)});
@@ -66,7 +66,7 @@ void add_texts(const Batch& batch, std::int64_t step, SafetensorsFile& file) {
   add("follows", batch.follows);
 }
 
-/// Those of a tensor that several casts have rounded together.
+/// Adds the counters of each tensor, summed over the casts that have rounded it.
 void add_counters(const StepRecord& record, SafetensorsFile& file) {
   if (!record.observations) return;
   std::map<std::string, std::array<std::int64_t, 5>> counts;

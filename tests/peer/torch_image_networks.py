@@ -221,7 +221,7 @@ def before_head() -> nn.AvgPool2d:
 
 
 class AuxiliaryHead(nn.Module):
-    """Of GoogLeNet, on maps of 7x7, which its pool makes 2x2."""
+    """An auxiliary head of GoogLeNet, on maps of 7x7, which its pool makes 2x2."""
 
     def __init__(self, channels: int, normed: bool, dropout: float) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from torch import nn
 import torch_sequence_networks as sequences
 from torch_image_networks import CLASSIFIERS, classification_loss
 
-CLASSES = 11  # of the detector, with the background
+CLASSES = 11  # the detector's, with the background
 
 
 @dataclass(frozen=True)

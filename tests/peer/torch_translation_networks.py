@@ -22,7 +22,7 @@ class Sentences:
     target: torch.Tensor
     source_lengths: torch.Tensor
     target_lengths: torch.Tensor
-    labels: torch.Tensor  # of the target's own tokens, one sentence behind the other
+    labels: torch.Tensor  # the target's own tokens, one sentence behind the other
 
     def hidden_keys(self) -> torch.Tensor:
         """True in the padding of (batch, source)."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-WIDTHS = (64, 64, 128, 128, 256, 256, 512, 512)  # of the residual blocks
+WIDTHS = (64, 64, 128, 128, 256, 256, 512, 512)  # channels of the residual blocks
 
 
 class Training(NamedTuple):

@@ -44,7 +44,7 @@ struct Source {
   }
 };
 
-/// Of many lanes all are computed, so that the loop has no branch; the results of those wanted are kept.
+/// Computes all lanes if many are wanted, so that the loop has no branch, and keeps the wanted results.
 template <auto function, typename Result, typename... Sources, std::size_t... place>
 void apply(Warp& warp, Lanes lanes, const Operand* o, std::index_sequence<place...>) {
   (warp.require_written(o[1 + place], lanes), ...);
@@ -96,7 +96,7 @@ template <auto function>
   return {detail::signature_of(function), Kind::thread, detail::execution<function>(function)};
 }
 
-/// The same of a function that throws Violation.
+/// As pure, with a function that throws Violation.
 template <auto function>
 [[nodiscard]] constexpr Action checked() {
   return {detail::signature_of(function), Kind::thread, detail::careful_execution<function>(function)};

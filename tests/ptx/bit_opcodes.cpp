@@ -38,7 +38,7 @@ template <typename T>
 T shl(T a, u32 amount) {
   return amount >= width<T> ? T{0} : static_cast<T>(static_cast<u64>(a) << amount);
 }
-/// Of a signed T, the sign fills up.
+/// The sign of a signed T fills up.
 template <typename T>
 T shr(T a, u32 amount) {
   if (amount < width<T>) return static_cast<T>(a >> amount);

@@ -101,7 +101,7 @@ const std::array table{
     Opcode{"setp.lt.u64", pure<lt<u64>>()},
     Opcode{"setp.lt.f32", pure<lt<f32>>()},
     Opcode{"setp.lt.f64", pure<lt<f64>>()},
-    // Those of mutants alone: le of s16, u16, u32 and u64, le.or, ge of s16 and u16.
+    // Only mutants have these: le of s16, u16, u32 and u64, le.or, ge of s16 and u16.
     Opcode{"setp.le.s16", pure<le<s16>>()},
     Opcode{"setp.le.u16", pure<le<u16>>()},
     Opcode{"setp.le.s32", pure<le<s32>>()},

@@ -17,7 +17,7 @@ class Cursor {
   [[nodiscard]] const Token& peek(std::size_t ahead = 0) const;
   [[nodiscard]] bool at(std::string_view text) const { return peek().text == text; }
   [[nodiscard]] bool at_end() const { return peek().kind == TokenKind::end; }
-  /// Of the token that comes next.
+  /// Line of the next token.
   [[nodiscard]] int line() const { return peek().line; }
 
   Token take();

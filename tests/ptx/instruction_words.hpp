@@ -9,13 +9,13 @@ namespace halfscope::ptx {
 
 struct InstructionWords {
   std::string_view opcode;                 ///< empty where the line has no instruction
-  std::vector<std::string_view> operands;  ///< those of vectors one by one
+  std::vector<std::string_view> operands;  ///< a vector's one by one
   std::size_t results = 0;  ///< operands that may be written: the first, or those first in braces
   bool guarded = false;
   bool ends_block = false;  ///< a label or a branch
 };
 
-/// Of a line that nvcc wrote.
+/// Words of a line that nvcc wrote.
 [[nodiscard]] InstructionWords words_of(std::string_view line);
 
 }  // namespace halfscope::ptx

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint64_t m1 = ~std::uint64_t{0};                    // -1 in 64 bits
 constexpr std::uint64_t low64 = std::uint64_t{1} << 63;            // the smallest number of s64
-constexpr std::uint64_t m1_32 = 0xFFFF'FFFF, low32 = 0x8000'0000;  // of s32
-constexpr std::uint64_t m1_16 = 0xFFFF, low16 = 0x8000;            // of s16
+constexpr std::uint64_t m1_32 = 0xFFFF'FFFF, low32 = 0x8000'0000;  // -1 and the smallest number of s32
+constexpr std::uint64_t m1_16 = 0xFFFF, low16 = 0x8000;            // -1 and the smallest number of s16
 
 constexpr OpcodeCase table[] = {
     {"add.s16", {m1_16, 1}, 0},

@@ -9,7 +9,8 @@
 
 namespace halfscope::ptx {
 
-/// Those that hold a number loaded from memory other than the parameters, or one computed from such a number.
+/// Registers that hold a number loaded from memory other than the parameters, or one computed from such a
+/// number.
 [[nodiscard]] std::set<std::string_view> loaded_registers(std::span<const InstructionWords> instructions);
 
 }  // namespace halfscope::ptx

@@ -19,14 +19,14 @@ namespace halfscope::ptx {
 
 struct MachineOptions {
   Schedule schedule = Schedule::forward;
-  std::uint64_t seed = 0;              ///< of shuffled orders
+  std::uint64_t seed = 0;              ///< seed of shuffled orders
   ComputeCapability capability{8, 0};  ///< decides the model of the tensor core
 };
 
 struct Launch {
   std::string_view entry;
   std::uint32_t blocks = 1;
-  std::uint32_t threads = 1;  ///< of a block
+  std::uint32_t threads = 1;  ///< threads of a block
   std::size_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;  ///< laid out as the entry declares them
 };
@@ -36,7 +36,7 @@ struct Coverage {
   std::map<std::string, std::uint64_t, std::less<>> launches;
   std::vector<std::uint64_t> instructions = std::vector<std::uint64_t>(all_opcodes().size());
 
-  /// Of all lines called `name`.
+  /// Executions of all lines called `name`.
   [[nodiscard]] std::uint64_t executed(std::string_view name) const;
 };
 

@@ -14,7 +14,7 @@ struct Access {
   std::string space;
   std::string type;
   std::size_t count = 1;
-  std::size_t bytes = 0;  ///< of an element
+  std::size_t bytes = 0;  ///< bytes of an element
 };
 
 Access access_of(std::string_view name) {

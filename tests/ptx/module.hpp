@@ -17,7 +17,7 @@ struct Instruction {
   std::uint32_t opcode = 0;         ///< number in all_opcodes()
   Operand guard{zero_register, 1};  ///< a predicate; without one, true
   std::vector<Operand> operands;    ///< vectors in their order
-  std::uint32_t target = 0;         ///< of a branch: number of an instruction
+  std::uint32_t target = 0;         ///< a branch's: number of an instruction
   int line = 0;
   std::string text;
 };
@@ -40,7 +40,7 @@ struct Entry {
   std::size_t parameter_bytes = 0;
   std::vector<Register> registers;
   std::vector<Variable> shared_arrays;
-  std::size_t shared_bytes = 0;  ///< what dynamic shared memory follows, aligned for it
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory begins behind them, aligned for it
   bool has_dynamic_shared = false;
   std::size_t local_bytes = 0;
   std::uint32_t max_threads = 1024;

@@ -5,7 +5,7 @@ mutants.py PROGRAM --expected FILE [--jobs N] [--comparisons N] [--kinds KIND,..
 mutants.py PROGRAM --sample FILE      only the mutants of FILE, each with the case that stands there
 
 FILE has the mutants that survive, KIND | KERNEL | NUMBERS | REASON. Status 1: another mutant survives, or one of them
-is caught. Of more than N comparisons in an entry (default 2), N are taken that lie evenly among them; 0 takes all.
+is caught. N limits the comparisons of an entry (default 2), taken evenly from all; 0 takes all.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def expected_survivors(file: str) -> set[Key]:
 
 
 def differences(outcomes: list[Outcome], kernels: Kernels, expected: set[Key]) -> Iterator[str]:
-    """Of the mutants that were run: new survivors, and expected ones that were caught."""
+    """New survivors among the mutants that were run, and expected survivors that were caught."""
     for outcome in outcomes:
         mutant = outcome.mutant
         kernel = kernels.short[mutant.entry]

@@ -12,7 +12,7 @@ namespace halfscope::ptx {
 /// The canonical NaN of .f32. The PTX ISA defines it for min and max; of the other results it says NaN and no
 /// more, and the CUDA C++ Programming Guide names this pattern for every operation in single precision.
 inline constexpr std::uint32_t canonical_nan_f32 = 0x7FFFFFFF;
-/// Of .f64 for min and max: all that the ISA promises is a NaN.
+/// Result of min and max of .f64, for which the ISA promises a NaN and no more.
 inline constexpr std::uint64_t canonical_nan_f64 = 0x7FF8'0000'0000'0000;
 
 /// `x`, or the canonical NaN.

@@ -65,7 +65,7 @@ class SharedMemory {
   static constexpr std::uint32_t who(Stamp stamp) {
     return static_cast<std::uint32_t>(stamp & (one_interval - 1));
   }
-  /// Of a byte that was touched before, in this interval by another.
+  /// Stamp of a byte that was touched before, in this interval by another.
   [[nodiscard]] Stamp joined(Stamp before, Stamp now) const {
     return is_now(before) && before != now ? stamp_of(several) : now;
   }
@@ -138,7 +138,7 @@ class SharedMemory {
   void check_readers(std::uint32_t thread, std::uint64_t address, std::string_view done) const;
 
   std::vector<std::byte> bytes_;
-  std::vector<Stamp> writes_, reads_;  ///< of each byte
+  std::vector<Stamp> writes_, reads_;  ///< stamps of each byte
   Stamp first_stamp_ = one_interval;
 };
 

@@ -19,7 +19,7 @@ enum class ItemKind : std::uint8_t {
   result,    ///< registers that are written
   source,    ///< registers or immediates that are read
   address,   ///< register or symbol and an offset, in brackets
-  label,     ///< of a branch
+  label,     ///< target of a branch
   constant,  ///< a number that stands in the text
 };
 
@@ -30,7 +30,7 @@ struct Item {
   std::uint8_t count = 1;
   /// Whether a register may be wider, as in ld, st and cvt.
   bool or_wider = false;
-  Space space = Space::global;  ///< of an address
+  Space space = Space::global;  ///< space of an address
 };
 
 /// The operands in the order of the text.

@@ -82,7 +82,7 @@ class Warp {
   void run(Lanes group, const LaneOrder& order);
   /// Executes the operation of the whole warp that all threads are waiting at.
   void run_together();
-  /// Those that wait go on behind the instruction.
+  /// Waiting threads go on behind the instruction.
   void pass();
 
   [[nodiscard]] Lanes lanes() const { return lanes_; }
@@ -99,7 +99,7 @@ class Warp {
   [[nodiscard]] AsyncCopies& copies(std::size_t lane) { return copies_[lane]; }
   [[nodiscard]] ByteSpace& local(std::size_t lane) { return local_[lane]; }
 
-  /// Of each lane, without an operand's number.
+  /// Cells of each lane, without an operand's number.
   [[nodiscard]] Cells& cells(const Operand& operand) { return cells_[operand.reg]; }
   [[nodiscard]] Lanes written(const Operand& operand) const { return written_[operand.reg]; }
   void mark_written(const Operand& operand, Lanes lanes) { written_[operand.reg] |= lanes; }
@@ -107,7 +107,7 @@ class Warp {
   void require_written(const Operand& operand, Lanes lanes) {
     if ((lanes & ~written_[operand.reg]) != 0) fail_unwritten(operand, lanes);
   }
-  /// Those of `lanes` for which the predicate is true.
+  /// Lanes among `lanes` for which the predicate is true.
   [[nodiscard]] Lanes where(const Operand& predicate, Lanes lanes);
 
   template <typename T>

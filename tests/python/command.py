@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recording.source_tree import PROGRAM
 
-FILES_ONLY = {"file", "tensors", "beyond_fp32"}  # of a tensor
+FILES_ONLY = {"file", "tensors", "beyond_fp32"}  # keys of a tensor
 
 
 def command(*words: object) -> str:

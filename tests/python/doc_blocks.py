@@ -26,10 +26,10 @@ class Block:
     """One fenced block of a page."""
 
     page: Path
-    line: int  # of its fence, from 1
+    line: int  # line of its fence, from 1
     language: str
     code: str
-    note: str  # of the comment above; empty without one
+    note: str  # text of the comment above; empty without one
 
     @property
     def reason(self) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 ELEMENTS = 1000
-TINY, SMALL = 2.0**-30, 2.0**-20  # of the gradients: what FP16 flushes, what it makes subnormal
+TINY, SMALL = 2.0**-30, 2.0**-20  # gradients that FP16 flushes, and that it makes subnormal
 
 
 class Planted(torch.nn.Module):

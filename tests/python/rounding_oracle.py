@@ -25,7 +25,7 @@ FORMATS = {
 
 
 class Cast(NamedTuple):
-    """Of nonzero finite numbers."""
+    """Counts of nonzero finite numbers by the outcome of their cast."""
 
     flushed: int
     subnormal: int

@@ -20,7 +20,7 @@ class ArmPlan:
 
     name: str
     final: float | None = 70.0
-    lost: int = 20  # of 100 non-zero updates
+    lost: int = 20  # lost ones of 100 non-zero updates
     scale: float = 1.0
     diverges_at: int | None = None
 

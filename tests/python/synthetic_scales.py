@@ -15,8 +15,8 @@ TENSORS = (
     ("conv1", "activation_gradient"),
     ("conv1.weight", "weight_gradient"),
 )
-ELEMENTS, ZEROS = 1000, 200  # of every tensor
-CENTRES = {"activation_gradient": -26, "weight_gradient": -20}  # of the bells of FP32's exponents
+ELEMENTS, ZEROS = 1000, 200  # in every tensor
+CENTRES = {"activation_gradient": -26, "weight_gradient": -20}  # centres of the bells of FP32's exponents
 STEPS, OBSERVED, EVALUATED = 20, (1, 5, 20), (10, 20)
 OVERFLOWS_FROM = 2.0**15
 

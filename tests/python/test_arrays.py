@@ -104,7 +104,7 @@ def test_float64_is_counted_as_numpy_casts_it() -> None:
     histogram = halfscope.Histogram(values)
     assert (histogram.zeros, histogram.infinities, histogram.nans) == (4, 2, 2)
     as_floats = halfscope.Histogram(real[np.abs(real) < 1e30].astype(np.float32))
-    assert as_floats.what_if().flushed != histogram.what_if().flushed  # what rounding twice gets wrong
+    assert as_floats.what_if().flushed != histogram.what_if().flushed  # rounding twice gets this wrong
 
 
 def test_float64_updates() -> None:

@@ -105,7 +105,7 @@ def peak_bytes() -> int:
 
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_transposed_views_are_not_copied(side: str) -> None:
-    """Of an array as large as the process ever was, and at least 256 MB: a copy of it would show in the new peak."""
+    """The array is as large as the process ever was, and at least 256 MB: a copy of it would show in the new peak."""
     vectors = max(2**26, peak_bytes() // 4) // 32
     if side == "a":
         a, b = np.ones((2, 16, vectors), np.float32).swapaxes(1, 2), np.ones((2, 16, 1), np.float32)

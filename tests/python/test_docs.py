@@ -59,7 +59,7 @@ def write_inputs(folder: Path) -> None:
 
 
 def megatron_line(step: int) -> str:
-    """Of a log in which the third step is skipped."""
+    """A line of a log in which the third step is skipped."""
     scale = 65536.0 if step <= 3 else 32768.0
     return (
         f" iteration {step:8}/ 40 | consumed samples: {step * 8} | learning rate: 1.000E-04 | lm loss: 1.0E+01 | "

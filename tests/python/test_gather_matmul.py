@@ -32,13 +32,13 @@ def gathered(data: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndar
 
 
 def offsets(*axes: tuple[int, int]) -> np.ndarray:
-    """Of every element of a grid: axes are (extent, stride)."""
+    """Offset of every element of a grid: axes are (extent, stride)."""
     grids = [np.arange(extent, dtype=np.int32) * stride for extent, stride in axes]
     return np.ravel(sum(np.ix_(*grids))).astype(np.int32)
 
 
 def patch_offsets(images: np.ndarray, kernel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Of the patches' corners and of a patch's elements, of padded images (batch, channels, height, width)."""
+    """Offsets of the patches' corners and of a patch's elements in padded images (batch, channels, height, width)."""
     batch, channels, height, width = images.shape
     down, across = kernel
     plane = height * width

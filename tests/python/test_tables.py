@@ -1,4 +1,4 @@
-"""What the package offers by name: its public names, its version, and the tables of `halfscope list`."""
+"""Names in the package: its public names, its version, and the tables of `halfscope list`."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ inline std::vector<std::int32_t> labels_of_path(const std::vector<std::int32_t>&
   return labels;
 }
 
-/// Of utterance b of logits (time, batch, labels): the sum over all labels^frames paths that give `target` of
-/// the products of their softmax probabilities.
+/// Likelihood of utterance b of logits (time, batch, labels): the sum over all labels^frames paths that give
+/// `target` of the products of their softmax probabilities.
 inline double ctc_likelihood(const Array& logits, std::int64_t b, std::int64_t frames,
                              const std::vector<std::int32_t>& target) {
   const std::int64_t batch = logits.extent(1), labels = logits.extent(2);

@@ -24,7 +24,7 @@ inline std::vector<double> linear(const Array& x, const Array& weight, const Arr
   return y;
 }
 
-/// Of a convolution; a padding below 0 is half the kernel's extent.
+/// Geometry of a convolution; a padding below 0 is half the kernel's extent.
 struct ConvolutionGeometry {
   std::int64_t stride = 1;
   std::int64_t row_padding = -1, column_padding = -1;

@@ -192,11 +192,11 @@ TEST_CASE("where no single scale fits, each tensor left out gets its remedy", "[
   const Advice advice = advise(tensors, fp16, strict);
   CHECK_FALSE(advice.joint.has_value());
   CHECK(advice.first_hurt.empty());
-  CHECK(advice.recommended == 14);  // of a, b and broken: 2^6 .. 2^17
+  CHECK(advice.recommended == 14);  // a, b and broken fit in 2^6 .. 2^17
   REQUIRE(advice.outliers.size() == 3);
   CHECK(advice.outliers[0].tensor.name == "loud");
   CHECK(advice.outliers[0].remedy == Remedy::own_scale);
-  CHECK(advice.outliers[0].scale_log2 == -2);  // of 2^-14 .. 2^1
+  CHECK(advice.outliers[0].scale_log2 == -2);  // the middle of 2^-14 .. 2^1
   CHECK(advice.outliers[1].tensor.name == "wide");
   CHECK(advice.outliers[1].remedy == Remedy::bf16_range);
   CHECK(advice.outliers[2].tensor.name == "wider");

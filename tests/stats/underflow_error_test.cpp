@@ -30,7 +30,8 @@ double one_by_one(std::span<const float> values, const FloatFormat& format, int 
   return squares == 0 ? 0 : std::sqrt(errors / squares);
 }
 
-/// Of either sign, uniform in each of twelve binades up to 2^-10, with zeros and numbers that are not finite.
+/// Numbers of either sign, uniform in each of twelve binades up to 2^-10, with zeros and numbers that are not
+/// finite.
 std::vector<float> spread_values() {
   std::vector<float> values{0, -0.0f, NAN, INFINITY};
   const RandomStream stream{.seed = 3};

@@ -34,7 +34,7 @@ class DeviceMemory {
   std::shared_ptr<void> memory_;
 };
 
-/// Of the current device.
+/// Capability of the current device.
 [[nodiscard]] ComputeCapability device_capability();
 
 }  // namespace halfscope

@@ -52,7 +52,7 @@ class FileInMemory : public TensorFile {
     std::int64_t element = 0;
   };
   std::vector<StoredTensor> tensors_;
-  std::vector<std::vector<std::byte>> bytes_;  // of tensors_
+  std::vector<std::vector<std::byte>> bytes_;  // bytes of tensors_
   Damage damaged_;
 };
 

@@ -19,7 +19,7 @@ std::uint16_t code_of(const NativeCase& c, std::uint64_t seed, std::uint64_t ind
   if (c.numbers == Numbers::random_codes) {
     // Few are infinite or NaN, or every long sum would be.
     const std::uint32_t bits = stream.bits(index) & 0xFFFFu;
-    constexpr std::uint32_t top_exponent_bit = 0x4000;  // of both formats
+    constexpr std::uint32_t top_exponent_bit = 0x4000;  // both formats have it
     return static_cast<std::uint16_t>(index % 997 == 5 ? bits : bits & ~top_exponent_bit);
   }
   const float value = 2 * stream.uniform(index) - 1;

@@ -30,7 +30,7 @@ struct RunStep {
 struct RandomRun {
   const ScalerEntry* scaler = nullptr;
   ScalerSettings settings;
-  std::vector<RunStep> steps{};    ///< those that the weights have seen
+  std::vector<RunStep> steps{};    ///< steps that the weights have seen
   std::vector<RunStep> attempt{};  ///< from the first step on; empty without a restart
   std::size_t resumed = 0;
 
@@ -67,7 +67,7 @@ struct LogPrinter {
   bool counts = true;              ///< has a line that counts steps
   bool tells_end = true;           ///< prints why the scaler ended the run
   bool always_lowers = false;      ///< tells the scale of a skipped step only where it was lowered
-  bool tells_lost = false;         ///< of steps that were not skipped and should have been
+  bool tells_lost = false;         ///< tells of steps that were not skipped and should have been
   bool every_process = false;      ///< prints the line of an overflow: at a floor they cannot be told apart
   bool counts_updates = false;     ///< not steps: a hole hides how many were skipped in it
 };

@@ -19,7 +19,7 @@ struct ZipPart {
   std::string packed;  ///< the bytes in the file
   std::uint16_t method = 0;
   std::uint64_t size = 0;  ///< unpacked
-  std::uint64_t crc = 0;   ///< of the unpacked bytes
+  std::uint64_t crc = 0;   ///< CRC-32 of the unpacked bytes
   std::uint16_t flags = 0;
 };
 

@@ -34,7 +34,7 @@ class RunFolder(NamedTuple):
 def record_results(results: Path, destination: Path, program: Path, names: Sequence[str] = ()) -> list[str]:
     """Packs experiments of `results` into `destination`; `program` (halfscope) makes the summary and report of each.
 
-    names: of the experiments; none: all. What `destination` held of them is replaced.
+    names: the experiments; none: all. Files of theirs in `destination` are replaced.
 
     Returns the experiments' names. Raises ValueError, and writes nothing, where there are none, where a run is not
     DONE, and for runs of different machines or revisions: a record speaks for one of each.

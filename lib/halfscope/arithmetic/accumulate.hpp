@@ -18,10 +18,10 @@ enum class AccumulateOrder : std::uint8_t {
   chunked,     ///< each run of `chunk` terms sequentially in `format`; the chunks' sums sequentially in FP32
   pairwise,  ///< a binary tree: equal halves are added, a ragged end joins from its smallest subtree upwards
   kahan,     ///< sequential with a compensation: y = x - e; t = s + y; e = (t - s) - y; s = t, each rounded
-  tensor_core,  ///< of products only: blocks of ascending terms, each added to the sum by a tensor core
-  matrix_core,  ///< of products only: as AMD's matrix cores add them up
-  fused,        ///< of products only: as sequential, but product and add are one operation, rounded once
-  cublas,       ///< of products in native execution only: FP32 sums in the library's own order
+  tensor_core,  ///< for products only: blocks of ascending terms, each added to the sum by a tensor core
+  matrix_core,  ///< for products only: as AMD's matrix cores add them up
+  fused,        ///< for products only: as sequential, but product and add are one operation, rounded once
+  cublas,       ///< for products in native execution only: FP32 sums in the library's own order
 };
 template <>
 inline constexpr std::array<std::string_view, 8> enum_names<AccumulateOrder>{
@@ -29,11 +29,11 @@ inline constexpr std::array<std::string_view, 8> enum_names<AccumulateOrder>{
 
 /// A value. Every term and every partial sum is rounded (nearest even) to `format`; FP32 products and sums
 /// are rounded separately, fused only in the order of that name. Printed as "fp16_sequential",
-/// "fp32_chunked(256)", "fp16_pairwise". Of a tensor core, `format` is that of the operands, and the sums are
-/// its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)"; with a
-/// chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)". A core
-/// with constants of its own is "tensor_core(products=16, bits=25, zero=-133, result=fp32/toward_zero)". A
-/// matrix core is printed as "matrix_core(cdna3)" for fp16, else as "bf16_matrix_core(cdna3)".
+/// "fp32_chunked(256)", "fp16_pairwise". For a tensor core, `format` is that of the operands, and the sums
+/// are its FP32 output's: printed as "tensor_core(hopper)" for fp16, else as "bf16_tensor_core(hopper)"; with
+/// a chunk its sums are promoted (`promoted_dot`): "fp8_e4m3_tensor_core(hopper, promote=128)". A core with
+/// constants of its own is "tensor_core(products=16, bits=25, zero=-133, result=fp32/toward_zero)". A matrix
+/// core is printed as "matrix_core(cdna3)" for fp16, else as "bf16_matrix_core(cdna3)".
 struct AccumulateModel {
   FloatFormat format = fp32;
   AccumulateOrder order = AccumulateOrder::sequential;

@@ -76,8 +76,8 @@ struct AllReduceBuffer {
 
 /// Which numbers partial sums are.
 enum class PartialSums : std::uint8_t {
-  on_the_wire,  ///< of the wire's format: every add is rounded to it
-  in_fp32,      ///< of FP32: the sum is rounded to the wire's format at the end
+  on_the_wire,  ///< sums in the wire's format: every add is rounded to it
+  in_fp32,      ///< sums in FP32, rounded to the wire's format at the end
 };
 
 struct AllReduceOrder {

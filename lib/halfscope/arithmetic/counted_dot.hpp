@@ -15,7 +15,7 @@ struct ReductionCounters {
   std::int64_t overflowed = 0;       ///< results that became infinite or NaN from finite terms
   std::int64_t first_overflow = -1;  ///< smallest index of the add that overflowed, -1 if none did
   std::int64_t stagnated = 0;        ///< adds of a nonzero term that left the partial sum as it was
-  float largest_partial_sum = 0;     ///< of |partial sum|, the finite ones
+  float largest_partial_sum = 0;     ///< largest finite |partial sum|
 
   void merge(const ReductionCounters& other);
   friend bool operator==(const ReductionCounters&, const ReductionCounters&) = default;

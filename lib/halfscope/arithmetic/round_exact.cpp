@@ -76,7 +76,7 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   const FloatFormat& format = q.format;
   const int zeros = std::countl_zero(x.significand);
   const std::uint64_t significand = x.significand << zeros;
-  const int exponent = x.exponent - zeros + 63;  // of the leading one
+  const int exponent = x.exponent - zeros + 63;  // exponent of the leading one
   const int below_normal = exponent < format.min_exponent() ? format.min_exponent() - exponent : 0;
   const Direction direction{q.rounding, x.sign, random_bits & rounding_grid(q).random_kept};
 

@@ -25,8 +25,8 @@ struct TensorCoreStep {
   FloatFormat output;         ///< the accumulator going in: fp32 or fp16
   int products = 0;           ///< per step, at most; the last step of a dot product may have fewer
   int fraction_bits = 0;      ///< kept below the largest exponent
-  int zero_exponent = 0;      ///< what a zero counts as when the largest exponent is sought
-  FloatFormat result = fp32;  ///< what a step's sum is rounded to: `output`, or e8m13 in an FP32 register
+  int zero_exponent = 0;      ///< exponent that a zero has in the search for the largest
+  FloatFormat result = fp32;  ///< format of a step's sum: `output`, or e8m13 in an FP32 register
   Rounding rounding = Rounding::toward_zero;
 };
 

@@ -174,7 +174,7 @@ void note_missing_threads(std::size_t wanted, std::size_t threads) {
 /// The team of a thread, which ends with it.
 struct OwnTeam {
   std::shared_ptr<Team> team;
-  std::size_t wanted = 0;  ///< what the team was made for
+  std::size_t wanted = 0;  ///< threads that the team was made for
 
   OwnTeam() = default;
   OwnTeam(const OwnTeam&) = delete;

@@ -5,8 +5,8 @@
 
 namespace halfscope {
 
-/// Writes `text` to stderr, line ends included. What cannot be written is dropped. Safe in several threads: a
-/// short text is one call of the system.
+/// Writes `text` to stderr, line ends included. Text that cannot be written is dropped. Safe in several
+/// threads: a short text is one call of the system.
 void print_stderr(std::string_view text) noexcept;
 
 }  // namespace halfscope

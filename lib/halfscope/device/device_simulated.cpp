@@ -100,7 +100,7 @@ Arena& arena() {
 
 int simulations = 0;
 std::atomic<std::int64_t> waits = 0;  // as there would be on a device
-thread_local bool records = false;    // what a recording forbids is refused; all else is done at once
+thread_local bool records = false;    // calls that a recording forbids are refused; all else is done at once
 
 void refuse_while_recording(const char* what) {
   if (records) throw RuntimeFailure(std::string("simulated device: ") + what + " while its work is recorded");

@@ -26,7 +26,7 @@ class StepGraph {
   struct Counts {
     std::int64_t whole = 0;    ///< launched as one graph
     std::int64_t cut = 0;      ///< ended early
-    std::int64_t updated = 0;  ///< of both, those whose graph was that of the run before
+    std::int64_t updated = 0;  ///< runs of either outcome whose graph was that of the run before
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 

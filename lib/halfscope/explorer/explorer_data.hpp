@@ -27,7 +27,7 @@ struct BinadeTotals {
 struct ExploredTensor {
   std::string name;
   std::string role;                            ///< as records have it; may be empty
-  std::map<std::int64_t, BinadeTotals> steps;  ///< of several recordings of a step, their sum
+  std::map<std::int64_t, BinadeTotals> steps;  ///< several recordings of a step are added up
 };
 
 /// A loss scale to point at, such as the one at which a scaler ended.

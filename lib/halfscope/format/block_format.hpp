@@ -59,9 +59,9 @@ struct BlockMaximum {
 
 /// A block's scale. An element q of the block is worth q * value, times the tensor's scale.
 struct BlockScale {
-  std::uint32_t code = 0;  ///< of the scale format
+  std::uint32_t code = 0;  ///< code in the scale format
   float value = 1;
-  float factor = 1;  ///< what elements are multiplied by or divided by
+  float factor = 1;  ///< multiplies or divides the elements
 };
 /// One scale, or two of which the better one is taken; the first one where they are equally good.
 struct BlockScales {
@@ -79,7 +79,7 @@ struct ScaleRule {
   ScaleStep step = ScaleStep::multiply;
   ZeroSign zero = ZeroSign::kept;
   ScaleChoice choice = ScaleChoice::single;
-  float error_denominator = 0;  ///< of the choice: 6 times the largest scale
+  float error_denominator = 0;  ///< the choice's: 6 times the largest scale
 };
 
 // The rules. E8M0, OCP MX 1.0, 6.3, and those who round otherwise; a NaN or an infinity makes the block NaN,

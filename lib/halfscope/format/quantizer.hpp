@@ -27,7 +27,7 @@ struct Quantizer {
   FloatFormat format{};
   Rounding rounding = Rounding::nearest_even;
   Overflow overflow = Overflow::infinity;
-  int random_bits = 0;  ///< of stochastic rounding: 1 to most_random_bits; 0: all bits that are drawn
+  int random_bits = 0;  ///< for stochastic rounding: 1 to most_random_bits; 0: all bits that are drawn
 
   friend constexpr bool operator==(const Quantizer&, const Quantizer&) = default;
   /// True where rounding a float changes nothing but NaN payloads: fp32 with gradual underflow.

@@ -15,10 +15,10 @@ struct RoundingGrid {
   std::uint32_t smallest;          ///< smallest positive number; only used where it is a normal float
   std::uint32_t flush_below;       ///< results below this become zero; 0 where subnormals are kept
   std::uint32_t max_finite;
-  std::uint32_t beyond;             ///< what an infinite input, or an overflow away from zero, becomes
+  std::uint32_t beyond;             ///< result of an infinite input, or of an overflow away from zero
   std::uint32_t unsigned_zero = 0;  ///< the sign bit where zero has no sign
   std::uint32_t no_sign = 0;        ///< the sign bit where numbers have none
-  std::uint32_t below_zero = 0;     ///< what a number below zero becomes where numbers have no sign
+  std::uint32_t below_zero = 0;     ///< result of a number below zero where numbers have no sign
   std::uint32_t random_kept = ~0u;  ///< the random bits that count
 };
 

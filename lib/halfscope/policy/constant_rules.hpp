@@ -18,7 +18,7 @@ enum class ConstantKind : std::uint8_t {
   epsilon_gradient,    ///< the same, at a row of zeros in a backward pass
   decay,               ///< the share of an average that a step keeps
   one_minus_decay,     ///< the share that a step adds
-  square,              ///< of the smallest normal number
+  square,              ///< the smallest normal number, times itself
   learning_rate,       ///< multiplied by every update
   warmup_rate,         ///< the learning rate of the first step
   update_beside_one,   ///< an update of a weight of 1, relative to it

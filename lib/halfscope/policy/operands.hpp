@@ -71,8 +71,8 @@ class LayerOperands {
   std::array<std::array<Format, enum_names<OperandSide>.size()>, enum_names<ProductKind>.size()> formats_{};
 };
 
-/// Operations whose operands may have formats of their own. What a recurrent layer multiplies with its state
-/// is none of them.
+/// Operations whose operands may have formats of their own. The product of a recurrent layer's state
+/// is not among them.
 inline constexpr std::array<std::string_view, 4> operand_operations{"linear", "conv2d", "conv_transpose2d",
                                                                     "matmul"};
 

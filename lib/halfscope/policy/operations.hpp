@@ -10,7 +10,7 @@
 
 namespace halfscope {
 
-/// Of an operation: what counts of memory tell apart.
+/// Kinds of operations that counts of memory tell apart.
 enum class OperationKind : std::uint8_t {
   input,
   convolution,
@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, 11> enum_names<OperationKind>{
     "pooling", "recurrent",   "embedding", "loss",         "other"};
 
 /// Precision of an operation: allow, in the formats of the policy's roles, to which its inputs are cast;
-/// deny, in FP32; infer, in the widest of its inputs. What is on refuse is an error.
+/// deny, in FP32; infer, in the widest of its inputs. An operation on refuse is an error.
 enum class OperationList : std::uint8_t { allow, deny, infer, refuse };
 template <>
 inline constexpr std::array<std::string_view, 4> enum_names<OperationList>{"allow", "deny", "infer",

@@ -68,8 +68,8 @@ struct PrecisionPolicy {
   std::array<Quantizer, enum_names<Role>.size()> quantizers{};
   AccumulateModel products{.order = AccumulateOrder::fused};  ///< matrix products and convolutions
   ScopedAccumulate reductions{};  ///< sums over many elements: batch norm statistics, softmax; FP32 elsewhere
-  std::array<OperationList, operation_table.size()> lists{};  ///< of the table's operations; allow
-  std::vector<OperationRule> rules{};  ///< that override them; of two that apply the later holds
+  std::array<OperationList, operation_table.size()> lists{};  ///< lists of the table's operations; allow
+  std::vector<OperationRule> rules{};  ///< rules that override the lists; of two that apply the later holds
   StoredParameters parameters = StoredParameters::reduced;
   bool keep_batch_norm_fp32 = false;  ///< parameters of batch norm are FP32 whatever the others are
   CastCache cast_cache = CastCache::on;
@@ -96,7 +96,7 @@ struct PrecisionPolicy {
 
 /// The default sums of matrix products: `tensor_core(hopper)` of FP16 or BF16, as an H100 or H200 computes
 /// them, if weights, activations and activation gradients all have that format; else `fp32_fused`, the FP32
-/// units of a GPU. Of a policy whose operands have formats of their own, its own FP32 sums, or `fp32_fused`.
+/// units of a GPU. For a policy whose operands have formats of their own: its own FP32 sums, or `fp32_fused`.
 [[nodiscard]] AccumulateModel default_products(const PrecisionPolicy& policy);
 
 /// Where the formats of a policy are: in what operations do to FP32 numbers, or in the memory itself.

@@ -51,7 +51,7 @@ std::vector<std::string> limited_by(std::span<const TensorFit> tensors, int low)
   return names;
 }
 
-/// What the tensors that `agree` have in common; low > high where that is nothing.
+/// Scales that the tensors that `agree` have in common; low > high if there are none.
 template <typename Predicate>
 ScaleWindow intersection(std::span<const TensorFit> tensors, Predicate&& agree) {
   ScaleWindow joint{least_scale, greatest_scale};

@@ -21,7 +21,7 @@ struct AdvisorOptions {
   /// trainings.
   double tolerance = 0.2;
   int headroom_log2 = 3;  ///< between the largest value and overflow, where the window has room for it
-  int ceiling_log2 = 24;  ///< of the recommendation: beyond it the scaled loss itself is in danger
+  int ceiling_log2 = 24;  ///< highest recommendation: beyond it the scaled loss itself is in danger
 };
 
 /// Log2 of the largest scale that is an FP32 number: the loss is multiplied by it in FP32.
@@ -59,7 +59,7 @@ struct TensorFit {
 /// so the step that asks for the largest scale counts. Throws InvalidArgument for no fit.
 [[nodiscard]] TensorFit merge_fits(std::span<const TensorFit> steps);
 
-/// What to do about a tensor that the best single scale leaves out.
+/// Remedy for a tensor that the best single scale leaves out.
 enum class Remedy : std::uint8_t {
   own_scale,    ///< it has a window, elsewhere
   bf16_range,   ///< its range is wider than the format's, not than BF16's

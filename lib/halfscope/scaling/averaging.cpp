@@ -7,7 +7,7 @@
 namespace halfscope {
 namespace {
 
-/// Of the power of two that is `factor` or the next one above; 0 of a factor below 1, which takes nothing.
+/// Logarithm of `factor`, or of the next power of two above it; 0 for a factor below 1, which takes nothing.
 int binades_of(double factor) {
   return std::max(0, static_cast<int>(std::ceil(std::log2(factor))));
 }

@@ -6,8 +6,8 @@
 
 namespace halfscope {
 
-/// Of a layer whose backward pass computes dX = g W: the incoming gradient g, as it is with the scale that it
-/// carries already, and the weights W.
+/// Statistics of a layer whose backward pass computes dX = g W: the incoming gradient g, with the scale that
+/// it carries already, and the weights W.
 struct LayerStatistics {
   double gradient_mean = 0;
   double gradient_deviation = 0;
@@ -20,11 +20,11 @@ struct LayerStatistics {
 };
 
 struct LayerwiseOptions {
-  double smallest = 6e-8;         ///< of FP16: what is less is lost
-  double largest = 65504;         ///< of FP16
-  double underflow_share = 1e-3;  ///< of the elements of dX, that may be lost; in (0, 0.5]
-  double scale_bound = 16;        ///< of one layer's scale
-  double carried_bound = 1024;    ///< of all of them multiplied
+  double smallest = 6e-8;         ///< FP16's: smaller magnitudes are lost
+  double largest = 65504;         ///< FP16's
+  double underflow_share = 1e-3;  ///< share of the elements of dX that may be lost; in (0, 0.5]
+  double scale_bound = 16;        ///< bound of one layer's scale
+  double carried_bound = 1024;    ///< bound of all of them multiplied
 };
 
 /// The power of two to multiply g by: at most what it takes to lose no more than underflow_share of dX, taken

@@ -18,12 +18,12 @@ template <>
 inline constexpr std::array<std::string_view, 4> enum_names<GradientDetail>{"none", "finite", "max_abs",
                                                                             "histogram"};
 
-/// What a scaler learns of a step, as far as it asked: all weight gradients together, still scaled.
+/// Observations of a step for a scaler, as far as it asked: all weight gradients together, still scaled.
 struct StepGradients {
   bool finite = true;  ///< every element, after rounding
-  float max_abs = 0;   ///< of the elements after rounding; where these are finite
-  /// Of the elements before rounding, in units of 2^histogram_log2: replaying a run at another scale than
-  /// the one it was recorded at moves the unit.
+  float max_abs = 0;   ///< largest magnitude after rounding, if all elements are finite
+  /// Histogram of the elements before rounding, in units of 2^histogram_log2: replaying a run at another
+  /// scale than the one it was recorded at moves the unit.
   const ExponentHistogram* histogram = nullptr;
   int histogram_log2 = 0;
 };
@@ -47,9 +47,10 @@ class LossScaler {
 
   /// The factor for the next step.
   [[nodiscard]] double scale() const { return scale_; }
-  /// What `update` looks at; nobody needs to compute more.
+  /// Detail that `update` looks at; nobody needs to compute more.
   [[nodiscard]] virtual GradientDetail needs() const = 0;
-  /// What every layer's gradient is scaled by in the backward pass besides, where the rule acts there.
+  /// Options of the scales that each layer's gradient has besides in the backward pass, if the rule acts
+  /// there.
   [[nodiscard]] virtual std::optional<LayerwiseOptions> layerwise() const { return std::nullopt; }
   /// Whether the weight update from such gradients must be skipped: they are not finite, and the scaler looks
   /// at them.
@@ -69,7 +70,7 @@ class LossScaler {
  private:
   virtual void on_finite(const StepGradients& gradients) = 0;
   virtual void on_overflow() = 0;
-  /// What it remembers besides the scale.
+  /// The scaler's state besides the scale.
   virtual std::vector<ScalerNumber> counters() { return {}; }
 };
 

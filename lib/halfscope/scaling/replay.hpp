@@ -39,7 +39,9 @@ class ScalerReplay {
   /// the scaler and among the overflows, not among the scales. Throws as `step` does.
   void hold(const TraceStep& step);
 
-  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }  ///< of each recorded step
+  [[nodiscard]] const std::vector<double>& scales() const {
+    return scales_;
+  }  ///< scale of each recorded step
   /// The steps that overflow: skipped, unless the scaler does not look, and then they destroy the weights.
   [[nodiscard]] const std::vector<std::int64_t>& overflows() const { return overflows_; }
   [[nodiscard]] bool skips() const { return scaler_->needs() != GradientDetail::none; }
@@ -58,7 +60,7 @@ class ScalerReplay {
 
   LossScaler* scaler_;
   std::vector<double> scales_;
-  std::vector<std::int64_t> steps_;  ///< of each scale
+  std::vector<std::int64_t> steps_;  ///< step of each scale
   std::vector<std::int64_t> overflows_;
   double flushed_sum_ = 0;
   std::int64_t flushed_steps_ = 0;
@@ -69,7 +71,7 @@ class ScalerReplay {
 struct ReplayCandidate {
   std::string name;
   std::unique_ptr<LossScaler> scaler;
-  ScalerReplay replay;  ///< of `scaler`
+  ScalerReplay replay;  ///< replay of `scaler`
 };
 
 /// Several scalers going through one trace, side by side.

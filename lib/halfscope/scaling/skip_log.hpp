@@ -33,14 +33,14 @@ struct LoggedStep {
   std::int64_t step = 0;
   double scale = 1;
   bool skipped = false;
-  std::optional<double> grad_norm{};  ///< of the unscaled gradients: none of them is larger
+  std::optional<double> grad_norm{};  ///< norm of the unscaled gradients: none of them is larger
   bool lost = false;                  ///< not finite, and not skipped: the weights are lost
   bool after_hole = false;            ///< nothing is known of the steps between the one before and this
   double low = scale, high = scale;   ///< bounds of its scale, which some logs do not tell; low 0: none
   std::int64_t hidden = 0;            ///< see SkipLog::hidden_skips
 };
 
-/// A log's steps, ascending. Those between two of them without a hole were not skipped, and have the scale of
+/// A log's steps, ascending. Steps between two of them without a hole were not skipped, and have the scale of
 /// the last one before them that was not.
 struct SkipLog {
   SkipLogFormat format = SkipLogFormat::deepspeed;
@@ -81,7 +81,7 @@ struct SkipLog {
   [[nodiscard]] std::optional<std::int64_t> lost_from() const;
 };
 
-/// What the log's run means, in a sentence or two: skips of the start-up, such as a smaller largest scale
+/// Meaning of the log's run, in a sentence or two: skips of the start-up, such as a smaller largest scale
 /// would spare, such as no scale cures, lost weights, no scaler.
 [[nodiscard]] std::string verdict_of(const SkipLog& log);
 

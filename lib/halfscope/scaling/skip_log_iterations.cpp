@@ -189,7 +189,7 @@ class IterationLog {
   SkipLog& log_;
   std::int64_t interval_ = 0, begin_ = 0;
   std::int64_t skipped_ = 0;  ///< that the count of the lines leaves out
-  bool has_lines_ = false;    ///< of overflows, between any two
+  bool has_lines_ = false;    ///< lines of overflows, between any two
   double known_ = 0;          ///< the scale before the line; 0: unknown
 };
 

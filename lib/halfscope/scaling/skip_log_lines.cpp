@@ -67,7 +67,7 @@ void find_steps(std::string_view text, const SkipLogSink& sink) {
 /// The fields of an iteration, from behind its number on.
 void read_iteration(std::int64_t iteration, std::string_view fields, const SkipLogSink& sink) {
   constexpr std::string_view label = "loss scale:";
-  constexpr std::int64_t most_skipped = 1'000'000;  // of the steps between two lines
+  constexpr std::int64_t most_skipped = 1'000'000;  // among the steps between two lines
   IterationLine line{.iteration = iteration};
   line.scale = number_after<double>(fields, label);
   const bool is_printed = fields.find(label) != std::string_view::npos;
@@ -88,7 +88,7 @@ void read_iteration(std::int64_t iteration, std::string_view fields, const SkipL
 /// "iteration 10/ 1000 |".
 struct IterationStart {
   std::int64_t iteration;
-  std::size_t begin, end;  ///< of the text
+  std::size_t begin, end;  ///< places in the text
 };
 
 std::optional<IterationStart> next_iteration(std::string_view text, std::size_t from) {

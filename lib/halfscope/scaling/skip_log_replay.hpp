@@ -23,9 +23,9 @@ struct SkipLogOutcome {
 ///
 /// A skipped step overflows at its scale S and above; below, it is finite with the least gradients, and not
 /// with the greatest, which may be NaN. One that was skipped at a scale of 1 or less, or that was lost there,
-/// is finite at no scale. Of any other step the log of a scaler tells that max|g| S was 65504, FP16's largest
-/// number, at most, and max|g| at most the gradients' norm where that is logged; a log without a scaler tells
-/// the norm alone. Steps in a hole may be anything.
+/// is finite at no scale. For any other step the log of a scaler tells that max|g| S was 65504, FP16's
+/// largest number, at most, and max|g| at most the gradients' norm where that is logged; a log without a
+/// scaler tells the norm alone. Steps in a hole may be anything.
 class SkipLogReplay {
  public:
   /// Names and settings as TraceReplay takes them. Throws as that does, and InvalidArgument for a scaler that
@@ -49,9 +49,9 @@ class SkipLogReplay {
   TraceReplay least_, greatest_;
 };
 
-/// What the log's own run did.
+/// The log's own run.
 struct RecordedRun {
-  std::vector<double> scales;       ///< of each step of the log
+  std::vector<double> scales;       ///< scale of each step of the log
   std::vector<std::int64_t> skips;  ///< the steps
   std::int64_t first_at_final_scale = 0;
   std::optional<double> next_scale{};  ///< that the last step leaves, where the log tells it

@@ -55,7 +55,7 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   const StepLine first_line = counted.front().line;
   const std::int64_t begin = counted.size() > 1 ? first_begins(first_line.step, counted[1].line.step) : 0;
   StepLine before{begin, begin == 0 ? 0 : first_line.skipped - std::ssize(counted.front().overflows)};
-  double low = 0;  // of the scale; 0: no line has told of it
+  double low = 0;  // lower bound of the scale; 0: no line has told of it
   const auto take = [&](const LogWindow& window, std::span<const OverflowLine> overflows, Whole whole) {
     std::vector<SkippedAt> skipped;
     for (const OverflowLine& overflow : overflows) {

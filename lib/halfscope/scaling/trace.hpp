@@ -19,8 +19,8 @@ namespace halfscope {
 /// for one that `take` throws.
 void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take);
 
-/// The same of a file that may be a log of DeepSpeed or Megatron-LM instead, which is returned then. It is a
-/// log unless its first line that is not empty is an object of JSON with a key of a step. Throws
+/// As read_trace, for a file that may be a log of DeepSpeed or Megatron-LM instead, which is returned then.
+/// It is a log unless its first line that is not empty is an object of JSON with a key of a step. Throws
 /// InvalidArgument with the file, of a log also where it tells of no step.
 [[nodiscard]] std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
                                                        const std::function<void(const TraceStep&)>& take);

@@ -34,16 +34,16 @@ class SquareSums {
 struct BlockCounts {
   static constexpr int first_exponent = -149, last_exponent = 127;
 
-  // Elements. Of these, zeros + nonfinite + flushed + subnormal + those that stay normal are all.
+  // Elements: the sum of zeros, nonfinite, flushed, subnormal and elements that stay normal.
   std::int64_t elements = 0;
   std::int64_t zeros = 0;             ///< are zero
   std::int64_t nonfinite = 0;         ///< are infinite or NaN
   std::int64_t lost = 0;              ///< are finite and get an infinity or a NaN
   std::int64_t flushed = 0;           ///< are not zero and get the value zero
-  std::int64_t flushed_by_scale = 0;  ///< of the flushed: their block's scale is zero
+  std::int64_t flushed_by_scale = 0;  ///< flushed by their block's scale of zero
   std::int64_t subnormal = 0;         ///< become subnormal numbers of the element format
   std::int64_t clipped = 0;           ///< are at the scale beyond the largest number
-  std::int64_t overflow = 0;          ///< of the clipped: beyond what rounds to the largest number
+  std::int64_t overflow = 0;          ///< clipped beyond the numbers that round to the largest one
 
   // Blocks.
   std::int64_t blocks = 0;
@@ -64,8 +64,8 @@ struct BlockCounts {
   /// scale is zero or NaN.
   std::array<std::int64_t, last_exponent - first_exponent + 1> exponents{};
 
-  SquareSums signal{};  ///< of finite elements with finite values
-  SquareSums error{};   ///< of what their values differ from them by
+  SquareSums signal{};  ///< squares of finite elements with finite values
+  SquareSums error{};   ///< squares of the differences between their values and them
 
   void merge(const BlockCounts& part);
   /// 10 log10 of signal over error; infinity without error, NaN without signal.

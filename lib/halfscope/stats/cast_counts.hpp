@@ -25,7 +25,7 @@ inline constexpr std::array<std::string_view, 3> enum_names<CastDetail>{"none", 
 struct CastCounts {
   std::int64_t elements = 0;
   CastCounters counters;
-  std::optional<ExponentHistogram> before;  ///< of the exact values, where it was asked for
+  std::optional<ExponentHistogram> before;  ///< histogram of the exact values, if it was asked for
 };
 
 /// Rounds `values`, of the active device, in place as `round` does and counts, on the CPU split over the

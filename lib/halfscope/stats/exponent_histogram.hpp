@@ -40,7 +40,7 @@ class ExponentHistogram {
   /// All counters; its binades are those from first_exponent to last_exponent.
   [[nodiscard]] const HistogramCounts& counts() const { return counts_; }
 
-  [[nodiscard]] std::int64_t zeros() const { return counts_.zeros; }  ///< of either sign
+  [[nodiscard]] std::int64_t zeros() const { return counts_.zeros; }  ///< zeros of either sign
   [[nodiscard]] std::int64_t negative_zeros() const { return counts_.negative_zeros; }
   [[nodiscard]] std::int64_t infinities() const { return counts_.infinities; }
   [[nodiscard]] std::int64_t nans() const { return counts_.nans; }

@@ -30,7 +30,7 @@ enum class TrainingPass : std::uint8_t { forward, backward, update };
 template <>
 inline constexpr std::array<std::string_view, 3> enum_names<TrainingPass>{"forward", "backward", "update"};
 
-/// The products of a layer with a weight: Y = X W, dX = dY W^T, dW = X^T dY. Of a product of two tensors the
+/// The products of a layer with a weight: Y = X W, dX = dY W^T, dW = X^T dY. In a product of two tensors the
 /// right one counts as the weight.
 enum class ProductKind : std::uint8_t { forward, data_gradient, weight_gradient };
 template <>

@@ -53,11 +53,11 @@ struct ReductionEvent {
 struct OperandEvent {
   Site site;
   OperandPlace place;
-  ScaleFormat scales = ScaleFormat::e8m0;  ///< those of its blocks, or of the whole operand
+  ScaleFormat scales = ScaleFormat::e8m0;  ///< format of its blocks' scales, or of the operand's one
   const BlockCounts& counts;
 };
 
-/// What a cast tensor held, and what became of it. `elements` counts all, exact zeros and non-finite ones
+/// Counts of a tensor before and after its cast. `elements` counts all, exact zeros and non-finite ones
 /// included.
 struct TensorCounters {
   std::string tensor;
@@ -105,7 +105,7 @@ struct TraceRecord {
   std::string what;  ///< the role's name, or "reduction"
   std::int64_t elements = 0;
   std::int64_t nonfinite = 0;
-  float max_abs = 0;  ///< of the finite elements before the cast; of the partial sums of a reduction
+  float max_abs = 0;  ///< largest finite magnitude before the cast, or of a reduction's partial sums
 };
 
 /// Source of the first infinity or NaN of a step.
@@ -138,7 +138,7 @@ struct StepObservations {
 /// Which steps a tracker watches.
 enum class WatchedSteps : std::uint8_t {
   observed,    ///< every observe_every-th
-  overflowed,  ///< those that overflow, which are run again for it: the others cost nothing
+  overflowed,  ///< steps that overflow, which are run again for it: the others cost nothing
 };
 
 /// When a tracker is notified of events on a device; of those on the CPU it is at once.

@@ -7,7 +7,7 @@
 namespace halfscope {
 namespace {
 
-constexpr double mean_square = 7.0 / 3.0;      // of uniform magnitudes in [1, 2)
+constexpr double mean_square = 7.0 / 3.0;      // mean square of uniform magnitudes in [1, 2)
 constexpr double rounding_error = 1.0 / 12.0;  // mean square of a rounding, in units of the spacing squared
 
 /// Sum of the squares of a binade's values, in units of its 4^exponent.

@@ -13,8 +13,8 @@ struct WhatIf {
   int scale_log2 = 0;
   std::int64_t elements = 0;   ///< all: zeros and non-finite ones included
   std::int64_t nonzero = 0;    ///< finite and not zero before rounding
-  std::int64_t flushed = 0;    ///< of those, become zero: in FP16, |scaled| <= 2^-25
-  std::int64_t subnormal = 0;  ///< of those, become a nonzero subnormal
+  std::int64_t flushed = 0;    ///< nonzero numbers that become zero: in FP16, |scaled| <= 2^-25
+  std::int64_t subnormal = 0;  ///< nonzero numbers that become a nonzero subnormal
   /// Nonzero ones that round beyond the largest number, in FP16 |scaled| >= 65520, whether they become
   /// infinite, NaN or, in a format that saturates, that number.
   std::int64_t overflow = 0;
@@ -47,7 +47,7 @@ struct FlushEdge {
 /// scale do.
 struct BinadeRange {
   int first_exponent = 0;
-  std::span<const BinadeCounts> binades;  ///< of [2^(first_exponent + i), 2^(first_exponent + i + 1))
+  std::span<const BinadeCounts> binades;  ///< entry i: [2^(first_exponent + i), 2^(first_exponent + i + 1))
 };
 
 /// The binades of `histogram` from the first to the last that hold anything; the last of all where none does.

@@ -60,7 +60,7 @@ class Cast {
 }  // namespace
 
 void bind_casts(nb::module_& module) {
-  nb::class_<CastCounts>(module, "CastCounts", "What a cast met in an array, and did to it.")
+  nb::class_<CastCounts>(module, "CastCounts", "Counts of an array's elements before and after a cast.")
       .def_ro("elements", &CastCounts::elements)
       .def_prop_ro("zeros", [](const CastCounts& counts) { return counts.counters.zeros; })
       .def_prop_ro("nonfinite", [](const CastCounts& counts) { return counts.counters.nonfinite; })

@@ -25,7 +25,7 @@ freed or changed but by what is queued on `stream` afterwards. stream: a cudaStr
 one. Raises ValueError for arrays elsewhere and another number of bins.)doc";
 
 constexpr const char* ratio_documentation =
-    "The same of |dw| / |w| of the elements in which neither is zero.";
+    "As queue_histogram, for |dw| / |w| of the elements in which neither is zero.";
 
 constexpr const char* updates_documentation =
     R"doc(Queues on `stream` what `lost_updates` counts for `format`, into `numbers`: int64, four zeros on the GPU.

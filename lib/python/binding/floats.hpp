@@ -19,7 +19,7 @@
 
 namespace halfscope::python {
 
-/// What becomes of float64, which float32 cannot hold.
+/// Treatment of float64, which float32 cannot hold.
 enum class Float64 {
   refused,
   rounded_to_odd,  ///< see `widen`: counts and what-ifs of formats with up to 22 significand bits stay exact
@@ -47,7 +47,7 @@ class FloatVec {
 
   [[nodiscard]] std::span<const float> values() const { return values_; }
   [[nodiscard]] std::vector<std::size_t> shape() const;
-  /// Of the GPU, where they are on one.
+  /// Number of the GPU, if the elements are on one.
   [[nodiscard]] int gpu() const { return array_.device_id(); }
   [[nodiscard]] Device device() const { return on_device_ ? Device::cuda : Device::cpu; }
 

@@ -85,7 +85,7 @@ Columns: all; exactly 2^e; those that round to 2^(e+1) with 11 significant bits;
 constexpr const char* numbers_documentation =
     R"doc(All counts as one array, (1113,) int64; all but the last add up over histograms, as over ranks.
 
-Those of `binades()` row by row; zeros, negative zeros, infinities, NaNs; and the bits of max_abs as a float32.)doc";
+The counts of `binades()` row by row; zeros, negative zeros, infinities, NaNs; and the bits of max_abs as a float32.)doc";
 
 /// Adds elements that lie in host memory without gaps, in whatever order; false where they do not.
 bool add_where_they_lie(ExponentHistogram& histogram, nb::handle array) {

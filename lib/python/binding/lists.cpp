@@ -79,11 +79,11 @@ void bind_lists(nb::module_& module) {
       "format_table", formats, nb::sig("def format_table() -> list[dict[str, object]]"),
       "The formats with a name: a summary, their bits, and their largest, smallest normal and smallest "
       "positive number.");
-  module.def(
-      "describe_format", describe_format, nb::arg("name"),
-      nb::sig("def describe_format(name: str) -> dict[str, typing.Any]"),
-      "The same of any format, but for the summary; format is the name of its own, binade_edges the two of "
-      "BinadeEdges, the smaller one first.");
+  module.def("describe_format", describe_format, nb::arg("name"),
+             nb::sig("def describe_format(name: str) -> dict[str, typing.Any]"),
+             "A row of format_table for any format, without a summary; format is its own name, binade_edges "
+             "the two of "
+             "BinadeEdges, the smaller one first.");
   module.def("accumulator_table", accumulators, nb::sig("def accumulator_table() -> list[dict[str, object]]"),
              "The accumulation models with a name: a summary, and whether they add up single terms too.");
 }

@@ -31,7 +31,7 @@ Types: "f32", "f16", "bf16", "f64" (rounded to odd, as Histogram has it). Whoeve
 constexpr const char* kept_documentation =
     "Copies of float32 arrays in CPU memory, and what became of these; regions as count_floats has them.";
 
-/// Of the caller's memory: address, elements, type.
+/// A part of the caller's memory: address, elements, type.
 using Region = std::tuple<std::uintptr_t, std::size_t, std::string>;
 using Regions = std::vector<Region>;
 
@@ -45,7 +45,7 @@ std::span<const float> floats_of(const Region& region) {
   return {reinterpret_cast<const float*>(start_of(region)), std::get<1>(region)};
 }
 
-/// What `count` makes of each index below `size`. One at a time: a vector of histograms, 9 KB each, would be
+/// A list of `count` of each index below `size`. One at a time: a vector of histograms, 9 KB each, would be
 /// fresh pages in every step.
 template <typename Count>
 nb::list list_of(std::size_t size, Count&& count) {

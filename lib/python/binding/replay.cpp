@@ -121,8 +121,8 @@ void bind_logs(nb::module_& module) {
       .def_ro("has_scaler", &SkipLog::has_scaler, "Whether anything scales the loss.")
       .def_ro("ended", &SkipLog::ended, "The step whose overflow at the smallest scale ended the run.")
       .def_prop_ro("lost_from", &SkipLog::lost_from, "The first step that was not finite and not skipped.")
-      .def_prop_ro("verdict", verdict_of, "What the run means, in a sentence or two.")
-      .def_prop_ro("recorded", recorded_of, "What the run itself did.");
+      .def_prop_ro("verdict", verdict_of, "Meaning of the run, in a sentence or two.")
+      .def_prop_ro("recorded", recorded_of, "The recorded run itself.");
   nb::class_<SkipLogReplay>(module, "SkipLogReplay", log_replay_documentation)
       .def(
           "__init__",

@@ -49,7 +49,7 @@ constexpr const char* state_documentation = "All that it remembers, by name.";
 constexpr const char* load_documentation =
     "Goes on from what `state` gave. Raises ValueError where the names are not this scaler's.";
 
-/// What `update` is told, as the scaler wants it.
+/// The gradients of `update`, as the scaler wants them.
 StepGradients gradients_of(std::optional<bool> finite, std::optional<double> max_abs,
                            const ExponentHistogram* histogram) {
   StepGradients gradients{.histogram = histogram};

@@ -32,9 +32,9 @@ class ScalerRun:
     first_at_final_scale: int  # the first step that had that scale
     stopped: str | None  # why the scaler would have ended the run
     overflow_steps: tuple[int, ...]
-    scale_log2: tuple[float, ...]  # of each step, until it stopped
-    gradients: str | None = None  # of a log: "any", or the "least" or "greatest" that it allows
-    first_unsure: int | None = None  # of a log: the first step at which the gradients in between decide
+    scale_log2: tuple[float, ...]  # scale of each step, until it stopped
+    gradients: str | None = None  # for a log: "any", or the "least" or "greatest" that it allows
+    first_unsure: int | None = None  # for a log: the first step at which the gradients in between decide
 
     @property
     def label(self) -> str:
@@ -43,14 +43,14 @@ class ScalerRun:
 
 @dataclass(frozen=True)
 class LogNotes:
-    """What the log of a training tells of the run, and what it leaves open."""
+    """Steps of a training as its log tells them, and the gaps that it leaves."""
 
     format: str  # deepspeed, megatron, megatron_deepspeed, fairseq, apex, mae, hf_trainer, json or csv
     step_count: int  # from the first to the last
     unsure_steps: int  # skipped steps of which lines leave open which ones they were: taken as the first possible ones
     unsure_scales: int  # skipped steps whose scale is inferred from the lines around them
     missing: int  # skipped steps that have no line: left out
-    bar_total: int  # of the progress bar that counts steps; 0 where lines do
+    bar_total: int  # total of the progress bar that counts steps; 0 where lines do
     unknown_steps: int  # in holes between lines, or where an attempt broke off
     skipped_in_holes: int  # at least: the scale has fallen there
     uncounted: int  # skipped steps that the log's own counter leaves out
@@ -59,8 +59,8 @@ class LogNotes:
     has_scaler: bool  # False: the scale is 1 throughout, or there is none
     ended: int | None  # the step whose overflow at the smallest scale ended the run
     lost_from: int | None  # the first step that was not finite and not skipped
-    verdict: str  # what the run means, in a sentence or two
-    recorded: dict  # what the run itself did: skipped, overflow_steps, scale_log2, ..., reproduced_by
+    verdict: str  # meaning of the run, in a sentence or two
+    recorded: dict  # the recorded run itself: skipped, overflow_steps, scale_log2, ..., reproduced_by
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 Z_LIMIT = 6.0  # standard deviations: of normal numbers one in 500 million lies beyond
 _BIAS = 0.1  # ulp, a mean error that is told
-_BEYOND_HALF = 0.05  # of the numbers
+_BEYOND_HALF = 0.05  # share of the numbers
 _FEWEST = 30  # different inexact numbers, from which on a mean error is judged
 _REFERENCE = 8 * 2.0**-24  # relative, of an expected number that was computed in FP32
 
@@ -50,9 +50,9 @@ class SignedError:
 
     quantizer: str
     numbers: int
-    mean: float  # of the result minus the number
+    mean: float  # mean of the result minus the number
     t: float
-    mean_magnitude: float  # of the magnitudes: below zero where they shrink
+    mean_magnitude: float  # mean of the magnitudes' change: below zero where they shrink
     t_magnitude: float
     beyond_half: float  # share of the numbers that are off by more than half an ulp
 
@@ -97,7 +97,7 @@ class Agreement:
 
     elements: int
     worst: float  # the largest difference, over the most that the roundings can do
-    place: tuple[int, ...]  # of that element
+    place: tuple[int, ...]  # place of that element
     rms: float  # root of the mean square, over that of the roundings
     rms_z: float
     factor: float  # relative difference that all elements have in common

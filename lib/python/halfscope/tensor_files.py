@@ -17,7 +17,7 @@ def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtyp
 
     dtype: of elements whose type a file does not tell, as `halfscope analyze --dtype` has it.
 
-    What holds no floating-point numbers is left out with a warning. Raises ValueError, naming the file, for one that
+    Tensors without floating-point numbers are left out with a warning. Raises ValueError, naming the file, for one that
     breaks its format or holds no such tensor.
     """
     if isinstance(given, (str, os.PathLike)):

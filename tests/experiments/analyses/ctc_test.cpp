@@ -20,7 +20,7 @@ TEST_CASE("FP16 inside CTC keeps the loss at any length, the gradient of short u
     const auto loss = row.at("loss").get<double>(), cosine = row.at("cosine").get<double>();
     const auto error = row.at("gradient_error").get<double>();
     CHECK(row.at("fp16_loss").get<double>() == Approx(loss).epsilon(0.03));
-    CHECK(loss >= static_cast<double>(frames));  // of logits that say nothing, more than a unit per frame
+    CHECK(loss >= static_cast<double>(frames));  // logits that say nothing cost more than a unit per frame
     if (frames <= 75) CHECK(cosine > 0.95);
     if (frames >= 400) CHECK(cosine < 0.5);
     // Law of cosines: an error below 1 leaves an angle whose cosine is at least sqrt(1 - error^2).

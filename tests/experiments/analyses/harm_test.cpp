@@ -97,7 +97,7 @@ TEST_CASE("predictors that know which trainings are harmed are right in all", "[
     CHECK(result.threshold <= result.high);
   }
   CHECK(find(evidence, "probed error", PredictorSteps::first).threshold == Approx(std::sqrt(0.9 * 0.01)));
-  // Those that diverged at 2^16 are not foreseen: no gradient overflows in FP32's records.
+  // Divergence at 2^16 is not foreseen: no gradient overflows in FP32's records.
   CHECK(evidence.advisor.right == 20);
   CHECK(evidence.advisor.total == 22);
   CHECK(evidence.advisor_held_out.right == 10);

@@ -38,7 +38,7 @@ TEST_CASE("a config.json of earlier versions is read without other optimizers' o
   CHECK(read_settings_file(folder.put("config.json", run)).settings ==
         Settings{{"optimizer", "sgd"}, {"momentum", "0.5"}});
   const std::string own =
-      R"({"format_version":1,"optimizer":"sgd","beta1":0.9})";  // of no run: refused when it is resolved
+      R"({"format_version":1,"optimizer":"sgd","beta1":0.9})";  // no run has it: refused when it is resolved
   CHECK(read_settings_file(folder.put("own.json", own)).settings ==
         Settings{{"optimizer", "sgd"}, {"beta1", "0.9"}});
 }

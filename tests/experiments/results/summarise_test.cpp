@@ -102,7 +102,7 @@ TEST_CASE("a run that ends beyond ten times the untrained model diverged", "[sum
   const ArmSummary arm = only_arm(folder, of_perplexity());
   CHECK(arm.values == std::vector<std::optional<double>>{1000.0, std::nullopt, 1e9});
   CHECK((arm.diverged == 1 && arm.beyond == 1 && !arm.diverged_step));
-  CHECK(only_arm(folder).diverged == 0);  // of an accuracy more is better
+  CHECK(only_arm(folder).diverged == 0);  // more accuracy is better
   check_says(diverged_words(arm),
              {"one diverged in 1 of 3 seeds (1 ended beyond 10 times the untrained model)"});
 
@@ -175,7 +175,7 @@ TEST_CASE("the other columns are means, the latest, the median or the most", "[s
   CHECK(arm.column("lost_updates") == 0.375);
   CHECK(arm.column("accuracy") == 25);
   REQUIRE(arm.column("flushed"));
-  CHECK(*arm.column("flushed") == Approx(0.3));  // of 40 % and 20 %, whatever their elements
+  CHECK(*arm.column("flushed") == Approx(0.3));  // mean of 40 % and 20 %, whatever their elements
   CHECK(arm.column("subnormal") == 0.1);
   CHECK(arm.column("overflow") == 0.005);
   CHECK(arm.column("skipped") == 1.5);

@@ -25,7 +25,7 @@ std::map<std::string, std::string> bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-/// What six runs leave that are trained `jobs` at a time.
+/// Files of six runs that are trained `jobs` at a time.
 std::map<std::string, std::string> trained(const Place& place, RunRequest request, std::size_t jobs) {
   request.out = place.folder / fmt::format("jobs{}", jobs);
   CHECK(train_runs(plan_runs({{tiny(), request}}), jobs).empty());

@@ -10,7 +10,7 @@
 namespace halfscope::npy_test {
 namespace {
 
-/// What opening `bytes` as .npy is refused with; one short line that names the file.
+/// Message that refuses `bytes` as .npy: one short line that names the file.
 std::string refusal(std::string_view bytes) {
   const TemporaryFolder folder;
   const auto path = folder.put("a.npy", bytes);

@@ -43,7 +43,7 @@ std::string example_bytes() {
   return read_file(folder / "w");
 }
 
-/// Of the elements of the first tensor.
+/// Bits of the elements of the first tensor.
 std::vector<std::uint32_t> bits_of(const SafetensorsFile& file) {
   std::vector<std::uint32_t> bits;
   for (const float x : file.tensors.at(0).array.values()) bits.push_back(to_bits(x));

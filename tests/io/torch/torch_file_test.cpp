@@ -71,7 +71,7 @@ TEST_CASE("views are read by offset, size and strides", "[torch_file]") {
   const std::vector<Case> cases{
       {tensor(base, 1, three, two), {1, 3, 5}},                         // x[1::2]
       {tensor(base, 0, three + two, one + three), {0, 3, 1, 4, 2, 5}},  // x.view(2, 3).t()
-      {tensor(base, 2, "", ""), {2}},                                   // of no axis
+      {tensor(base, 2, "", ""), {2}},                                   // no axis
       {tensor(base, 4, three + one, zero + integer(9)), {4, 4, 4}},     // expanded
       {tensor(base, 1, two + two, three + one), {1, 2, 4, 5}},          // x.view(2, 3)[:, 1:]
       {tensor(base, 1, two + two, one + three), {1, 4, 2, 5}},          // and transposed

@@ -39,14 +39,15 @@ void check_all_codes(DType type, const FloatFormat& format) {
 float round_to_odd_slowly(double x) {
   if (std::isnan(x) || std::isinf(x) || x == 0) return static_cast<float>(x);
   const int exponent = std::max(std::ilogb(x), -126);
-  const double units = std::ldexp(std::abs(x), 23 - exponent);  // of the last place; exact: a power of two
+  const double units =
+      std::ldexp(std::abs(x), 23 - exponent);  // in units of the last place; exact: a power of two
   double kept = std::floor(units);
   if (kept != units && std::fmod(kept, 2) == 0) kept += 1;
   const double rounded = std::min(std::ldexp(kept, exponent - 23), 0x1.fffffep127);
   return static_cast<float>(std::copysign(rounded, x));
 }
 
-/// Of every exponent, with fractions that end above, at and below the bits that FP32 keeps.
+/// Doubles of every exponent, with fractions that end above, at and below the bits that FP32 keeps.
 std::vector<double> doubles_of_every_kind() {
   std::vector<double> values{0.0, 0x1p-1074, 0x1p-1022, INFINITY, NAN, 0x1.fffffffffffffp1023};
   for (int exponent = -1074; exponent <= 1023; exponent += exponent >= -155 && exponent < 130 ? 1 : 23) {

@@ -28,7 +28,7 @@ bool is_emulated(const AccumulateModel& model) {
   }
 }
 
-/// Of a chunk that ends inside of a pass of the device's blocks.
+/// A chunk that ends inside a pass of the device's blocks.
 constexpr int odd_chunk = 5;
 
 std::vector<AccumulateModel> candidates() {
@@ -120,7 +120,7 @@ std::vector<float> random_codes(std::size_t count, const FloatFormat& format, st
   return values;
 }
 
-/// What `values` are where they are stored; of FP32 all bits, NaNs' too.
+/// `values` after storage; FP32 keeps all bits, NaNs' too.
 std::vector<float> stored_in(DType storage, std::vector<float> values) {
   if (storage == DType::f32) return values;
   for (float& x : values) x = round(x, {.format = format_of(storage)});
@@ -187,11 +187,11 @@ TEST_CASE("products on the device of no, one and 31 terms, rows and columns", "[
   }
 }
 
-/// What the device compiles a kernel of its own for: models of the same three share one.
+/// Key of a kernel that the device compiles: models of the same three share one.
 struct Kernel {
   AccumulateOrder order;
   FloatFormat format;  ///< fp16 and fp32 have their own adds, all others share them
-  int products;        ///< of a tensor core's step, else 0
+  int products;        ///< products in a tensor core's step, else 0
 
   explicit Kernel(const AccumulateModel& model)
       : order(model.order), format(model.format == fp32 || model.format == fp16 ? model.format : bf16) {

@@ -38,7 +38,7 @@ MatrixLayout layout_of(cublasOperation_t operation) {
   return operation == CUBLAS_OP_N ? MatrixLayout::row_major : MatrixLayout::transposed;
 }
 
-/// Of a handle: the stream that it queues on.
+/// The stream that a handle queues on.
 cudaStream_t& stream_of(cublasHandle_t handle) {
   return *reinterpret_cast<cudaStream_t*>(handle);
 }

@@ -24,19 +24,19 @@ struct Header {
   std::uint32_t magic;
   std::uint16_t version;
   std::uint16_t header_bytes;
-  std::uint64_t bytes;  ///< of all entries
+  std::uint64_t bytes;  ///< bytes of all entries
 };
 struct EntryHeader {
   std::uint16_t kind;  ///< 1: PTX, 2: machine code
   std::uint16_t version;
   std::uint32_t header_bytes;
-  std::uint64_t bytes;             ///< of what follows the header
+  std::uint64_t bytes;             ///< bytes behind the header
   std::uint32_t compressed_bytes;  ///< 0: not compressed
   std::uint32_t unused;
   std::uint16_t minor, major;
   std::uint32_t target;
   std::uint32_t more_unused[6];
-  std::uint64_t text_bytes;  ///< of a compressed one
+  std::uint64_t text_bytes;  ///< bytes of a compressed text
 };
 constexpr std::uint32_t wrapper_magic = 0x466243B1, header_magic = 0xBA55ED50;
 constexpr std::uint16_t kind_ptx = 1;

@@ -9,7 +9,7 @@
 namespace halfscope::ptx {
 namespace {
 
-/// Of a block, unless its kernel asks for more dynamic memory; of static memory always.
+/// Shared memory of a block: a bound of static memory, and of dynamic memory unless its kernel asks for more.
 constexpr std::size_t usual_shared_bytes = std::size_t{48} << 10;
 
 bool is_within(const dim3& extent, const dim3& most) {
@@ -28,7 +28,7 @@ void Programs::add_kernel(Registered* registered, const void* host_function, std
   kernels_[host_function] = {registered, std::move(name), {}};
 }
 
-/// Of the newest target that the device runs; null where there is none.
+/// Text of the newest target that the device runs; null without any.
 const EmbeddedText* Programs::text_of(const Registered& registered) const {
   const EmbeddedText* best = nullptr;
   for (const EmbeddedText& text : registered.texts) {

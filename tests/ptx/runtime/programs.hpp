@@ -35,7 +35,7 @@ struct LaunchConfiguration {
 struct FoundKernel {
   const Module* module = nullptr;
   const Entry* entry = nullptr;
-  std::size_t most_dynamic_bytes = 0;  ///< of shared memory
+  std::size_t most_dynamic_bytes = 0;  ///< most dynamic bytes of shared memory
 };
 
 /// Fat binaries and kernels by the addresses that the program registers them under.

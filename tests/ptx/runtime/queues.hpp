@@ -16,7 +16,7 @@ enum class StreamKind : std::uint8_t { blocking, nonblocking };
 
 /// Operations have one numbering in the order in which they are queued. One is carried out only when a call
 /// forces it: after those before it in its stream, and after what the legacy default stream, handle 0, orders
-/// before it. Streams that nothing orders run in the reverse order of their making. What an operation throws
+/// before it. Streams that nothing orders run in the reverse order of their making. An operation's exception
 /// comes out of the call that forces it, as a Fault with the operation's name; all else that is queued is
 /// then dropped.
 class Queues {

@@ -22,7 +22,7 @@ struct NamedCapability {
   std::string_view name;
   ComputeCapability value;
 };
-/// Those that the library's objects have PTX for.
+/// Capabilities that the library's objects have PTX for.
 constexpr NamedCapability capabilities[]{{"75", {7, 5}}, {"80", {8, 0}}, {"90", {9, 0}}};
 
 std::string setting(const char* name, const char* otherwise) {

@@ -17,7 +17,7 @@ namespace halfscope::ptx {
 /// Where device memory comes from: cudaMalloc, or cudaMallocAsync's pool.
 enum class MemorySource : std::uint8_t { device, pool };
 
-/// One device. What goes wrong in its work is thrown out of the call that forces the work.
+/// One device. A failure of its work is thrown out of the call that forces the work.
 class Runtime {
  public:
   Runtime();
@@ -57,7 +57,7 @@ class Runtime {
   HostMemory host_memory_;
   std::set<std::uint64_t> pool_;  ///< addresses
   std::string coverage_file_;     ///< empty: none is asked for
-  std::string mutants_file_;      ///< the same of the list of mutants
+  std::string mutants_file_;      ///< file for the list of mutants; empty: none is asked for
 };
 
 /// Made at its first use: kernels register before main begins.

@@ -26,7 +26,7 @@ enum class StreamOrder : std::uint8_t { late, now };
 class Streams {
  public:
   explicit Streams(StreamOrder order) : order_(order) {}
-  /// Of work that is queued from now on; returns the order until now.
+  /// Sets the order of work that is queued from now on; returns the order until now.
   StreamOrder exchange_order(StreamOrder order) { return std::exchange(order_, order); }
 
   [[nodiscard]] cudaStream_t create(StreamKind kind);
@@ -38,7 +38,7 @@ class Streams {
   [[nodiscard]] bool is_captured(cudaStream_t stream) const { return captures_.has(stream); }
   /// Whether a capture forbids a call that allocates, frees or waits.
   cudaError_t unsafe() { return captures_.unsafe(); }
-  /// The same of work for the legacy stream that is waited for, as a copy's.
+  /// As unsafe, for work on the legacy stream that is waited for, as a copy is.
   cudaError_t unsafe_legacy();
   /// Carries out all that is queued, whatever is captured.
   void run_all() { queues_.run_all(); }
@@ -58,7 +58,7 @@ class Streams {
     bool is_timed = true;
     bool is_captured = false;
     cudaStream_t stream = nullptr;
-    std::uint64_t number = 0;  ///< of its operation; 0: never recorded
+    std::uint64_t number = 0;  ///< number of its operation; 0: never recorded
   };
   [[nodiscard]] cudaError_t check_elapsed(cudaEvent_t event);
   [[nodiscard]] cudaError_t check_captured(const Event& event);

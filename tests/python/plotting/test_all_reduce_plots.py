@@ -41,7 +41,7 @@ def test_errors_of_means_have_a_line_per_order(tmp_path: Path) -> None:
     assert list(left.lines[0].get_xdata()) == [8, 64]
     assert list(left.lines[0].get_ydata()) == [pytest.approx(4e-4), pytest.approx(1e-3)]
     assert list(right.lines[0].get_ydata()) == [0, pytest.approx(0.3)]
-    assert left.lines[1].get_ydata()[0] == pytest.approx(2e-4)  # of one division
+    assert left.lines[1].get_ydata()[0] == pytest.approx(2e-4)  # error of one division
 
 
 def test_losses_are_of_the_most_ranks(tmp_path: Path) -> None:

@@ -122,12 +122,12 @@ def test_predictions_are_drawn_beside_what_was_counted(detection: Experiment) ->
 
 def test_the_difference_is_explained_where_there_is_one(detection: Experiment, tmp_path: Path) -> None:
     note = plotting.predicted_and_counted(detection).get_supxlabel()
-    assert note.startswith("Of 16 counted shares 12 are lower than predicted, 0 higher, the others agree.\n")
+    assert note.startswith("12 of 16 counted shares are lower than predicted, 0 higher, the others agree.\n")
     assert "Further from the loss" in note and "exact zero" in note.replace("\n", " ")
     lines = [line | {"counted": line["predicted"] + 0.004} for line in predictions(("fp16_s1", 1.0))]
     agreeing = read_experiment(write_scale_results(tmp_path, predictions=lines))
     note = plotting.predicted_and_counted(agreeing).get_supxlabel()
-    assert note == "Of 4 counted shares 0 are lower than predicted, 0 higher, the others agree."
+    assert note == "0 of 4 counted shares are lower than predicted, 0 higher, the others agree."
 
 
 def test_no_predictions_no_figure(experiment: Experiment) -> None:

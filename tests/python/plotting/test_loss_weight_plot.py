@@ -33,7 +33,7 @@ def results(folder: Path, weights: dict[str, float], **summary: object) -> Exper
 
 
 def activation_share(scale: float) -> float:
-    """Of the 800 non-zero elements of two tensors at each observed step."""
+    """Flushed share of the 800 non-zero elements of two tensors at each observed step."""
     return sum(flushed(scale, place, step) for place in (0, 2) for step in OBSERVED) / (2 * 800 * len(OBSERVED))
 
 

@@ -52,7 +52,7 @@ def _unary(*arguments: Any, **options: Any) -> Calls:
 
 
 def _each(count: int, *arguments: Any, **options: Any) -> Calls:
-    """Of `count` tensors."""
+    """Cases of an operation on `count` tensors."""
     return lambda kind: iter([((*operands(kind, count), *arguments), options)])
 
 

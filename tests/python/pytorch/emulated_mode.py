@@ -15,7 +15,7 @@ from halfscope.torch.emulation.policies import Policy
 
 
 def arithmetic() -> EmulatedArithmetic:
-    """Of policy fp32, so that only tensors of 16 bits are emulated, uncounted."""
+    """Emulation under policy fp32, so that only tensors of 16 bits are emulated, uncounted."""
     model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1, "fp16")
     book.enabled = False
     caster = Caster(book, 0)
@@ -30,7 +30,7 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def difference(wanted: Any, found: Any) -> str:
-    """Of two results in type, shape or bits, in words; NaNs are one. Empty where they are the same."""
+    """Difference of two results in type, shape or bits, in words; NaNs are one. Empty for equal results."""
     if isinstance(wanted, (tuple, list)):
         parts = [difference(a, b) for a, b in zip(wanted, found)]
         return "; ".join(f"result {place}: {part}" for place, part in enumerate(parts) if part)

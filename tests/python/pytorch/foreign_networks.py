@@ -130,7 +130,7 @@ class Residual(nn.Module):
 
 
 class Attention(nn.Module):
-    """Of all pixels with each other, in two heads."""
+    """Attention of all pixels with each other, in two heads."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
-    """Of a diffusion model."""
+    """U-Net of a diffusion model."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -53,10 +53,10 @@ class Case:
     rules: dict[str, str] = field(default_factory=dict)
     sharding: dict[str, Any] = field(default_factory=dict)
     microbatches: int = 1
-    reduces_each: bool = False  # of the microbatches; else the last
+    reduces_each: bool = False  # every microbatch is reduced; else the last
     checkpoints: bool = False
     evaluates: bool = False  # after each step
-    kind: torch.dtype = torch.float32  # of parameters and batches
+    kind: torch.dtype = torch.float32  # type of parameters and batches
     ignores_gain: bool = False  # a parameter that every rank has whole, and whose gradient is nobody's to send
 
 
@@ -88,7 +88,7 @@ CASES = {
     "reduced in fp32": Case("fp16_mixed", sharding={"mp_policy": MixedPrecisionPolicy(reduce_dtype=torch.float32)}),
 }
 
-FEW = ("fp16_mixed", "fp16_no_master", "bf16", "stochastic")  # of other numbers of ranks
+FEW = ("fp16_mixed", "fp16_no_master", "bf16", "stochastic")  # cases with other numbers of ranks
 
 
 def batch(step: int, rank: int) -> torch.Tensor:
@@ -145,7 +145,7 @@ def update(optimizer: torch.optim.Optimizer, scaler: Any) -> None:
 
 @dataclass
 class Trained:
-    """What a training has made: whole tensors, and one rank's losses."""
+    """Results of a training: whole tensors, and one rank's losses."""
 
     losses: list[float]
     tensors: dict[str, torch.Tensor]

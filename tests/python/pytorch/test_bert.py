@@ -60,7 +60,7 @@ def check_step(exported: Tensors, leaves: Tensors, loss: torch.Tensor) -> None:
     assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
     for name, leaf in leaves.items():
         ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
-        # What the subtraction of two weights leaves of a gradient; of a key's bias the gradient is 0.
+        # Rounding error of a gradient taken from the difference of two weights; a key's bias has a gradient of 0.
         rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
         assert leaf.grad is not None, name
         assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name

@@ -103,7 +103,7 @@ def check_gradients(exported: Tensors, leaves: Tensors, network: str) -> None:
         if not name.startswith(network):
             continue
         ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
-        # What the subtraction of two weights leaves of a gradient.
+        # Rounding error of a gradient taken from the difference of two weights.
         rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
         assert leaf.grad is not None, name
         assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name

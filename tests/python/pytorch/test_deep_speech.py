@@ -86,7 +86,7 @@ def test_loss_and_gradients_agree(tmp_path: Path) -> None:
     assert set(gradients) == set(names)
     for name, gradient in gradients.items():
         ours = exported[name].double() - exported[f"after.{name}"].double()
-        # What the subtraction of two weights leaves of a gradient.
+        # Rounding error of a gradient taken from the difference of two weights.
         rounding = 2.0**-23 * float(exported[name].norm())
         assert gradient is not None
         assert float((ours - gradient).norm()) < 1e-4 * float(gradient.norm()) + rounding, name

@@ -153,7 +153,7 @@ class LanguageModel(torch.nn.Module):
 
 @pytest.fixture(scope="module", params=POLICIES)
 def language_model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple:
-    """What the simulator exports of its training under a policy, the emulated losses, and the first step's counts."""
+    """The simulator's exported training under a policy, the emulated losses, and the first step's counts."""
     path = tmp_path_factory.mktemp("exported") / "training.safetensors"
     exported = export_training(path, *TEXT_SETTINGS, f"policy={request.param}", f"steps={STEPS}")
     model = LanguageModel(exported)
@@ -174,7 +174,7 @@ def language_model(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 
 def test_counts_of_the_language_models_first_step_are_the_simulators(language_model: tuple) -> None:
-    """Of the tensors on which PyTorch's own sigmoid and tanh have no bearing, or next to none."""
+    """Counts of the tensors on which PyTorch's own sigmoid and tanh have next to no bearing."""
     exported, _, ours = language_model
     pairs = {f"{kind}.output.{part}": f"{kind}.output.{part}" for kind in ("weight", "weight_gradient")
              for part in ("weight", "bias")}  # fmt: skip

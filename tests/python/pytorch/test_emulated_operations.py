@@ -22,7 +22,7 @@ CASES = {**ELEMENTWISE, **SHAPED, **NETWORK}
 KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 IS_PYTORCH_2 = torch.__version__ >= "2"
 PINNED = ("1.13", "2.15")  # versions that the list of exceptions was made with
-# Of torchvision, which has its own test; and compositions that round at each step.
+# Operations of torchvision, which has its own test; then compositions that round at each step.
 ELSEWHERE = ("roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward")
 COMPOSED = ("pow", "logsumexp", "floor_divide")
 NARROW_SCALARS = ("pow", "fmod", "remainder")

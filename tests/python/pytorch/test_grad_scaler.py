@@ -209,7 +209,7 @@ def test_a_scaler_for_each_loss_lowers_alone() -> None:
 
 @pytest.mark.parametrize(("unscales", "gradient"), [(True, 1.5), (False, 4096.5)])
 def test_a_gradient_penalty_needs_the_inner_gradient_unscaled(unscales: bool, gradient: float) -> None:
-    """Of w^2 / 2 + |d/dw (w^2 / 2)| at w = 1/2: w + 1, and w + S where the penalty is of the scaled gradient."""
+    """Gradient of w^2 / 2 + |d/dw (w^2 / 2)| at w = 1/2: w + 1, or w + S if the penalty takes the scaled gradient."""
     scaler = GradScaler("dynamic", initial_scale=4096)
     w = torch.nn.Parameter(torch.tensor(0.5))
     optimizer = torch.optim.SGD([w], lr=0.1)

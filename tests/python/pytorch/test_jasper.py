@@ -79,7 +79,7 @@ def test_loss_and_gradients_agree(tmp_path: Path) -> None:
     assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
     for name, leaf in leaves.items():
         ours = exported[name].double() - exported[f"after.{name}"].double()
-        # What the subtraction of two weights leaves of a gradient.
+        # Rounding error of a gradient taken from the difference of two weights.
         rounding = 2.0**-23 * float(exported[name].norm())
         assert leaf.grad is not None
         assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name

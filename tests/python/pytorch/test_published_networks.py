@@ -84,6 +84,6 @@ def test_forward_and_gradients_agree(model: str, tmp_path: Path) -> None:
         assert relative(whole(ours), whole(exact)) < max(BOUND, relative(whole(single), whole(exact)))
         return
     for name, gradient in exact.items():
-        # What the subtraction of two weights leaves of a gradient.
+        # Rounding error of a gradient taken from the difference of two weights.
         rounding = EPSILON * float(exported[name].norm())
         assert float((ours[name] - gradient).norm()) < BOUND * float(gradient.norm()) + rounding, name

@@ -22,7 +22,7 @@ from rounding_oracle import FORMATS, cast, lost
 
 
 def spread(seed: int, low: int, high: int) -> torch.Tensor:
-    """Of either sign, with exponents from low to high; a tenth are zeros."""
+    """Numbers of either sign, with exponents from low to high; a tenth are zeros."""
     generator = np.random.default_rng(seed)
     values = generator.choice([-1, 1], ELEMENTS) * 2.0 ** generator.uniform(low, high, ELEMENTS)
     return torch.from_numpy(np.where(generator.random(ELEMENTS) < 0.1, 0, values).astype(np.float32))

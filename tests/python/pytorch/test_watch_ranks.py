@@ -25,7 +25,7 @@ needs_fsdp = pytest.mark.skipif(
 
 
 def run(case: str, folder: Path) -> list[str]:
-    """What each rank printed."""
+    """Output of each rank."""
     return run_ranks("ranks.py", case, folder, SIZE)
 
 

@@ -25,7 +25,7 @@ def test_a_loss_belongs_to_its_step_wherever_it_is_logged(order: str, tmp_path: 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     given = []
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of a tensor with a gradient that becomes a number
+        warnings.simplefilter("error")  # a tensor with a gradient that becomes a number warns
         with watch(model, 2, optimizer=optimizer, out=tmp_path / "mine") as watched:
             for _ in range(4):
                 loss = model(torch.randn(5, 3)).square().mean()

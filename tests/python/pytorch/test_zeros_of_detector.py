@@ -26,7 +26,7 @@ STAGES = (
     ("weight", "activation", "activation_gradient"),
     ("weight", "activation", "activation_gradient", "weight_gradient"),
 )
-MOMENT = "after.optimizer.first_moment."  # of Adam: a tenth of the gradient after one step
+MOMENT = "after.optimizer.first_moment."  # Adam's: a tenth of the gradient after one step
 BACKWARD = ("upstream", "gradient", "product", "cancelled")
 
 Train = Callable[[int, str, int], dict[str, torch.Tensor]]

@@ -65,7 +65,7 @@ def test_predictions_are_a_table_with_words(detection: Experiment) -> None:
     found = page(detection)
     assert found.open == []
     assert "conv1activation gradient1,00050.0 % → 25.0 %50.0 % → 25.0 %" in found.text
-    assert "Of 16 counted shares 12 are lower than predicted" in found.text and "exact zero" in found.text
+    assert "12 of 16 counted shares are lower than predicted" in found.text and "exact zero" in found.text
     assert found.text.count("Every tensor") == 1
 
 

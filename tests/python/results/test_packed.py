@@ -84,7 +84,7 @@ def test_a_packed_experiment_is_the_experiment(pair: tuple[Path, Path]) -> None:
     packed = read_experiment(pair[1] / "detection-loss-scale")
     assert [everything(run) for runs in packed.runs.values() for run in runs] == runs
     assert len(packed.runs["fp32"][0].counters("tensors")) == 4
-    assert packed.runs["fp16_dynamic"][0].final_scale == 2.0**20  # of the run's summary
+    assert packed.runs["fp16_dynamic"][0].final_scale == 2.0**20  # from the run's summary
     assert runs_frame(pair[1]).drop(columns="folder").equals(runs_frame(pair[0]).drop(columns="folder"))
 
 

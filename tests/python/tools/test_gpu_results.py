@@ -105,7 +105,8 @@ def test_what_is_done_is_not_run_again(data: Path, whole: Path) -> None:
 
 
 def test_a_run_that_fails_stops_no_other_experiment(data: Path, tmp_path: Path) -> None:
-    words = ("--experiments", "master-copy,softmax-reduction", "--seeds", "1", "--set", "batch=61")  # of 60 images
+    more_than_images = "batch=61"
+    words = ("--experiments", "master-copy,softmax-reduction", "--seeds", "1", "--set", more_than_images)
     done = rehearse(data, tmp_path / "out", *words)
     assert done.returncode == 1
     summary = json.loads((tmp_path / "out/gpu-check.json").read_text())

@@ -13,7 +13,7 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// Of numbers beyond those that a sigmoid gives, the input is made one.
+/// The loss takes numbers of a sigmoid, which makes them of the input.
 LayerCase cross_entropy(const char* name, float lowest_target, float highest_target) {
   const auto targets = [=] { return uniform_array({3, 5}, lowest_target, highest_target, 5); };
   return {name,

@@ -17,7 +17,7 @@ std::vector<float> numbers(const Array& array) {
   return {array.values().begin(), array.values().end()};
 }
 
-/// What a layer of an input and perhaps a weight makes for a gradient of its output.
+/// Results of a layer of an input and perhaps a weight, for a gradient of its output.
 struct Made {
   std::vector<float> y, input_gradient, weight_gradient;
 };

@@ -39,7 +39,8 @@ TEST_CASE("GELU passes large numbers on and stops small ones, in both forms", "[
     const TensorRef x = one.tape.input("x", Array::from({5}, {-100, -1, 0, 1, 100}));
     const Array& y = one.tape.value(gelu(one.tape, "y", x, form));
     CHECK(y[0] == 0);
-    CHECK(y[1] == Approx(-0.158655).margin(2e-4));  // of the normal distribution; the forms differ by 1.5e-4
+    CHECK(y[1] ==
+          Approx(-0.158655).margin(2e-4));  // from the normal distribution; the forms differ by 1.5e-4
     CHECK(y[2] == 0);
     CHECK(y[3] == Approx(0.841345).margin(2e-4));
     CHECK(y[4] == 100);

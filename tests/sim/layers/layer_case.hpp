@@ -37,7 +37,7 @@ class LayerCases {
   }
 };
 
-/// Of every `*_cases.cpp`; parameter 0 is the input.
+/// The cases of every `*_cases.cpp`; parameter 0 is the input.
 [[nodiscard]] inline std::vector<LayerCase> all_layer_cases() {
   std::vector<LayerCase> cases;
   for (const LayerCases::Make make : LayerCases::registry()) {

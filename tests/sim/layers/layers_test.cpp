@@ -95,7 +95,7 @@ TEST_CASE("every layer's forward equals the naive double loop", "[layers]") {
 TEST_CASE("every layer's backward equals finite differences", "[layers]") {
   constexpr float step = 0x1p-10f;
   constexpr double rounding = 1.5 * 0x1p-23 / double{step};
-  constexpr double most = 3e-3;  // of the largest sums, which have rarely so many errors of one sign
+  constexpr double most = 3e-3;  // bound of the largest sums, which rarely have so many errors of one sign
   for (const LayerCase& layer : all_layer_cases()) {
     const auto store = make_store(layer);
     (void)run(layer, *store, Phase::training);

@@ -146,7 +146,7 @@ Matrix current(const Matrix& x, const FloatFormat& format) {
   return y;
 }
 
-/// What a recipe makes of an operand, whose columns are summed over.
+/// A recipe's image of an operand whose columns are summed over.
 using Recipe = std::function<Matrix(const Matrix&, const OperandPlace&)>;
 
 Matrix by_mxfp8(const Matrix& x, const OperandPlace& /*place*/) {
@@ -265,7 +265,7 @@ TEST_CASE("Hadamard's transform of both operands leaves a product what it is", "
     const Tensors tensors{.x = numbers(rows, in, 1), .gradient = numbers(rows, out, 3)};
     const Step exact = step_of(fp32_policy(), tensors);
     const Step transformed = step_of(fp32_with("weight_gradient=fp32+hadamard"), tensors);
-    CHECK(difference(exact, transformed) < 0x1p-7);  // of BF16
+    CHECK(difference(exact, transformed) < 0x1p-7);  // BF16's roundings
     CHECK((exact == transformed) == (rows < 16));
   }
 }

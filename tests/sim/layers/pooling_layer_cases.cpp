@@ -12,7 +12,7 @@ namespace {
 
 void nothing(ParameterStore& /*store*/) {}
 
-/// What a naive loop sees of a window: how many windows there are is written by hand in each case.
+/// A window as a naive loop sees it; each case gives the number of windows by hand.
 struct NaivePool {
   std::int64_t down, across;
   PoolWindow window;

@@ -115,7 +115,7 @@ TEST_CASE("Inception v3 has the published parameters", "[inception]") {
   CHECK(weights(model, false) == 23'834'568);
 }
 
-/// Of two images of zeros, with labels 3 and 9.
+/// Loss of two images of zeros, with labels 3 and 9.
 float loss_of(const Model& model, Phase phase) {
   TrackerList none;
   Caster caster({}, 0, none);

@@ -94,7 +94,7 @@ TEST_CASE("layer-wise scales are exact: FP32 gradients are what they are without
   CHECK(largest > 1);
 }
 
-/// Of one layer, computed here: mean and deviation in two passes.
+/// Scale of one layer, computed here: mean and deviation in two passes.
 double expected_scale(const std::vector<double>& g, const Array& weight, double carried) {
   const auto statistics = [](const auto& values) {
     double mean = 0, variance = 0, largest = 0;

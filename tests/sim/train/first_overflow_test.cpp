@@ -71,7 +71,7 @@ TEST_CASE("an input that FP16 does not hold is named at the step that meets it",
   CHECK(first.pass == TrainingPass::forward);
   CHECK(first.cause == OverflowCause::cast);
   CHECK(first.source.tensor == "input");
-  // Of the 64 pixels those overflow whose planted value is at least 65520.
+  // Pixels overflow whose planted value is at least 65520.
   const std::int64_t index = 50;
   const Batch batch = small.batch(Split::train, {&index, 1});
   std::int64_t beyond = 0;

@@ -13,7 +13,7 @@ namespace {
 struct LintCase {
   const char* name;
   TrainConfig config;
-  std::vector<std::string> found;  // what, in order
+  std::vector<std::string> found;  // findings in order
 };
 
 const std::vector<LintCase>& cases() {

@@ -14,7 +14,7 @@
 namespace halfscope::micro_batches_test {
 namespace {
 
-/// Of the sum of 2048 and 1, one after the other.
+/// Sum of 2048 and 1, one after the other.
 float sum_in(const FloatFormat& format) {
   ParameterStore store;
   Parameter& weight = store.add("weight", Array::zeros({1}));
@@ -113,7 +113,7 @@ TEST_CASE("one micro-batch of four that is not finite skips the step and halves 
     ++step;
   }
   CHECK(skips == 1);
-  // Of effective steps: two that were finite, one behind the other, double it.
+  // Two successive effective steps that were finite double it.
   CHECK(std::ranges::all_of(scales, [](double scale) { return scale >= 32768 && scale <= 131072; }));
 }
 

@@ -148,7 +148,7 @@ TEST_CASE("a sum of 4,096 ranks stagnates in an FP16 ring, and no loss scaler se
   };
   const StepRecord exact = first_step("nccl_ring/fp32"), ring = first_step("nccl_ring");
   CHECK((!exact.skipped && !ring.skipped && ring.gradients->finite));
-  const double addend = double{*exact.gradients->max_abs} / 4096;  // of every rank, in FP16
+  const double addend = double{*exact.gradients->max_abs} / 4096;  // the addend of every rank, in FP16
   double sum = addend;
   for (int rank = 1; rank < 4096; ++rank) sum = reference::round_to_float(sum + addend, {.format = fp16});
   CHECK(double{*ring.gradients->max_abs} == sum);

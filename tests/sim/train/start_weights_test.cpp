@@ -68,7 +68,7 @@ TEST_CASE("a run without a master copy rounds what it starts from", "[start]") {
   for (std::size_t i = 0; i < stored.size(); ++i) {
     int exponent = 0;
     static_cast<void>(std::frexp(exact[i], &exponent));
-    const float spacing = std::ldexp(1.0f, std::max(exponent - 11, -24));  // of FP16 numbers
+    const float spacing = std::ldexp(1.0f, std::max(exponent - 11, -24));  // spacing of FP16 numbers
     REQUIRE(std::fmod(stored[i], spacing) == 0);
     REQUIRE(std::abs(stored[i] - exact[i]) <= spacing / 2);
   }

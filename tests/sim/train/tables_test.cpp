@@ -118,7 +118,7 @@ TEST_CASE("every model trains on a data set of the table, and each data set has 
   }
 }
 
-/// Of the first data set of the table that the model trains on.
+/// The first data set of the table that the model trains on.
 std::unique_ptr<Dataset> data_for(const ModelEntry& model, const SmallData& data) {
   for (const DatasetEntry& entry : datasets) {
     auto all = std::make_unique<FewTested>(data.open(entry));

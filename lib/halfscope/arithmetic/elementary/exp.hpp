@@ -31,7 +31,7 @@ namespace halfscope {
 
 /// 1 / (1 + e^-x), within 2.41 ulp, subnormal results included; the quiet NaN for a NaN.
 [[nodiscard]] HALFSCOPE_HD float sigmoid(float x) {
-  const float power = exp(from_bits(to_bits(x) | sign_bit));  // of -|x|, so that nothing overflows
+  const float power = exp(from_bits(to_bits(x) | sign_bit));  // exp(-|x|), so that nothing overflows
   const float result = (x < 0.0f ? power : 1.0f) / (1.0f + power);
   return x == x ? result : from_bits(quiet_nan_bits);
 }

@@ -1,6 +1,6 @@
 // The table: a row per tensor. A click on a heading sorts by it, one on a name shows that tensor's histogram.
 
-/** What sorting puts first: any overflow, which makes a scaler skip the step, then the largest share. */
+/** Harm, by which rows are sorted: any overflow, which makes a scaler skip the step, then the largest share. */
 const harm = ({ nonzero, flushed, overflow }) =>
   (overflow[1] > 0 ? 2 : 0) + Math.max(flushed[1], overflow[1]) / Math.max(nonzero, 1);
 

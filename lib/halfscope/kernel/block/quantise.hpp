@@ -19,8 +19,8 @@ struct MatrixShape {
   friend constexpr bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
 
-/// How many blocks a matrix has. Those at the end of a row or column may be short: they count as if zeros
-/// followed.
+/// Blocks of a matrix, down and across. Blocks at the end of a row or column may be short: they count as if
+/// zeros followed.
 [[nodiscard]] constexpr MatrixShape block_grid(const MatrixShape& shape, const BlockShape& block) {
   return {(shape.rows + block.rows - 1) / block.rows, (shape.columns + block.columns - 1) / block.columns};
 }

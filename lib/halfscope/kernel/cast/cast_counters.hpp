@@ -20,7 +20,7 @@ struct CastCounters {
   std::int64_t flushed = 0;    ///< become zero
   std::int64_t subnormal = 0;  ///< become subnormal
   std::int64_t overflow = 0;   ///< are finite and become infinite, or NaN
-  float max_abs = 0;           ///< of the finite ones
+  float max_abs = 0;           ///< largest finite magnitude
 
   friend constexpr bool operator==(const CastCounters&, const CastCounters&) = default;
 };

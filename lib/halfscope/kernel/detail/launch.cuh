@@ -69,7 +69,7 @@ struct BlockBins {
   }
 };
 
-inline constexpr int most_bins = 12000;  ///< what fits the shared memory of every device
+inline constexpr int most_bins = 12000;  ///< fit the shared memory of every device
 
 #if defined(__CUDACC__)
 

@@ -30,7 +30,7 @@ Stored stored(const DeviceMatrix& matrix, std::int64_t rows, std::int64_t column
   return {matrix.data, matrix.stride, plain ? rows : columns, plain ? columns : rows};
 }
 
-/// What is wrong with a matrix, or nothing.
+/// The defect of a matrix, or nothing.
 std::string problem_of(const Stored& matrix) {
   if (matrix.lines == 0 || matrix.width == 0) return {};
   if (matrix.data == nullptr) return "has no memory";

@@ -27,9 +27,9 @@ struct DeviceProduct {
   std::int64_t rows = 0;
   std::int64_t depth = 0;
   std::int64_t columns = 0;
-  DType input = DType::f16;   ///< of a and b
-  DType sum = DType::f32;     ///< of the accumulators: f32, or for f16 products f16
-  DType output = DType::f32;  ///< of c: f32 or `input`; f16 where the sum is
+  DType input = DType::f16;   ///< type of a and b
+  DType sum = DType::f32;     ///< type of the accumulators: f32, or for f16 products f16
+  DType output = DType::f32;  ///< type of c: f32 or `input`; f16 where the sum is
   DeviceMatrix a{};
   DeviceMatrix b{};
   void* c = nullptr;

@@ -82,7 +82,7 @@ void ordered_gemm(const Matrices& matrices, int chunk, const Step& step) {
   });
 }
 
-/// Of a model that is sequential, chunked or fused.
+/// Product under a model that is sequential, chunked or fused.
 void ordered_gemm(const Matrices& matrices, const AccumulateModel& model) {
   using enum AccumulateOrder;
   const auto in_order = [&](const auto& step) { ordered_gemm<sequential>(matrices, 0, step); };

@@ -37,7 +37,7 @@ struct DenseMatrix {
 
 /// c = a b, with c row-major (a.row.size(), b.columns). Each element equals `accumulate_products` of its row
 /// and column, bit for bit; threads split the elements. Throws InvalidArgument where the shapes disagree or
-/// where there is no product for `model` (check_product_model). Of 16-bit numbers of the model's own format,
+/// where there is no product for `model` (check_product_model). For 16-bit numbers of the model's own format,
 /// the model's tensor core is that of the GPU at hand where it can be.
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 

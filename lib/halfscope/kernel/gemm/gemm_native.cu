@@ -12,7 +12,7 @@ struct GatherElement {
   const Code* data;
   const std::int32_t* row;
   const std::int32_t* column;
-  std::int64_t width, stride;  ///< of a stored row
+  std::int64_t width, stride;  ///< elements of a stored row, and from one to the next
   bool transposed;
   Code* to;
   HALFSCOPE_HD void operator()(std::int64_t i) const {

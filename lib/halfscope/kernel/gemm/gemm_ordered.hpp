@@ -27,7 +27,7 @@ namespace halfscope {
 /// build without CUDA; RuntimeFailure if the launch fails.
 void gemm_ordered(const DeviceProduct& product, CUstream_st* stream);
 
-/// What `gemm_ordered` asks of a product beyond check_device_product.
+/// Checks a product for `gemm_ordered`, beyond check_device_product.
 void check_ordered_product(const DeviceProduct& product);
 
 /// A GPU's compute capability: 9.0 for an H100 or H200.

@@ -158,7 +158,7 @@ class Kernel {
     }
   }
 
-  /// Of the steps that these terms make, as many as share words.
+  /// Finds the scales of as many of these terms' steps as share words.
   HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t terms,
                                        Tile& tile, std::size_t strip) {
     const std::size_t words = smaller(most_products, terms);

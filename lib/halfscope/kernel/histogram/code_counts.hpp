@@ -50,9 +50,9 @@ class CodeCounts {
 
   std::size_t bytes_;
   std::vector<std::int64_t> totals_;
-  std::vector<std::uint32_t> table_;  ///< of words, see `count_words_isa`; empty where nothing is in it
+  std::vector<std::uint32_t> table_;  ///< counts of words, see `count_words_isa`; empty while all are 0
   std::int64_t negative_zeros_ = 0;   ///< among the zeros of the table
-  std::uint64_t most_ = 0;            ///< what a count in the table may have reached
+  std::uint64_t most_ = 0;            ///< most that a count in the table may have reached
 };
 
 /// Adds the elements that settled `codes` count to `counts`, as `histogram` adds their floats: numbers[code]

@@ -30,7 +30,7 @@ void settle(EnergyHistogram& found) {
   const OrderedEdges edges(found.edges);
   std::array<std::int64_t, bins> counts{};
   for (std::size_t bin = 0; bin < bins; ++bin) {
-    std::uint64_t squares = 0;  // of eight sums below 2^48
+    std::uint64_t squares = 0;  // total of eight sums below 2^48
     for (const std::uint64_t sum : found.tables.sums[bin]) {
       counts[bin] += static_cast<std::int64_t>(sum >> 48);
       squares += sum & ((std::uint64_t{1} << 48) - 1);

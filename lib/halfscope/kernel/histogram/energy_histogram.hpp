@@ -14,7 +14,7 @@ namespace halfscope {
 /// 2^(2e - 30) times its term, to within 2^-14 of itself.
 struct BinadeEnergy {
   Uint128 all = 0;
-  Uint128 rounds_to_normal = 0;  ///< of the numbers in BinadeCounts::rounds_to_normal
+  Uint128 rounds_to_normal = 0;  ///< squares of the numbers in BinadeCounts::rounds_to_normal
 
   friend constexpr bool operator==(const BinadeEnergy&, const BinadeEnergy&) = default;
 };

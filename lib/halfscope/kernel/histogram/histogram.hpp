@@ -54,11 +54,11 @@ inline constexpr int highest_binade = 127;
 /// floats.
 struct HistogramCounts {
   std::array<BinadeCounts, highest_binade - lowest_binade + 1> binades{};  ///< [e - lowest_binade]
-  std::int64_t zeros = 0;                                                  ///< of either sign
+  std::int64_t zeros = 0;                                                  ///< zeros of either sign
   std::int64_t negative_zeros = 0;
   std::int64_t infinities = 0;
   std::int64_t nans = 0;
-  float max_abs = 0;  ///< of the finite ones
+  float max_abs = 0;  ///< largest finite magnitude
 
   friend constexpr bool operator==(const HistogramCounts&, const HistogramCounts&) = default;
 };

@@ -89,7 +89,7 @@ class AllReduce {
   DivisionSteps steps_;
   AddPlan plan_;
   AddendTiles addends_;
-  std::vector<std::byte> own_;  ///< of one rank
+  std::vector<std::byte> own_;  ///< addends of one rank
   AllReduceCounters counters_{};
 };
 

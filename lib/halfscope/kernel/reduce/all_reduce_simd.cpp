@@ -157,7 +157,7 @@ HALFSCOPE_HD Words stagnates(FloatVec a, FloatVec b, FloatVec sum) {
 
 /// A run of a block: where its addends are, and its place in the block.
 struct RunInBlock {
-  const std::byte* addends;  ///< of rank 0
+  const std::byte* addends;  ///< rank 0's, the others' behind it
   std::int64_t rotation;
   std::size_t place, vectors;
 };

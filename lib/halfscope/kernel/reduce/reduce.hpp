@@ -28,7 +28,7 @@ struct ColumnTerms {
   const float* center = nullptr;  // (columns), for squared_deviation
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t matrices = 1;  ///< of x and y, one behind the other, each with sums of its own
+  std::int64_t matrices = 1;  ///< matrices in x and in y, one behind the other, each with sums of its own
 };
 
 /// sums (matrices, columns): of each column's terms as `model` adds them up; equals `accumulate` of each.

@@ -28,7 +28,7 @@ class LogFields {
 
   bool first_ = true;
   std::optional<std::size_t> step_column_, scale_column_, norm_column_;
-  bool in_history_ = false;  ///< of trainer_state.json
+  bool in_history_ = false;  ///< within the history of trainer_state.json
   std::optional<std::int64_t> step_;
   std::optional<double> scale_, norm_;
   std::int64_t dictionaries_ = 0;

@@ -30,7 +30,7 @@ struct OverflowLine {
 
 /// DeepSpeed counts: "[Rank 0] step=510, skipped=8, lr=[...]".
 struct StepLine {
-  std::int64_t step = 0;     ///< of the optimizer, skipped ones included
+  std::int64_t step = 0;     ///< the optimizer's step, skipped ones included
   std::int64_t skipped = 0;  ///< up to here
 };
 
@@ -40,10 +40,11 @@ struct StepLine {
 /// ... loss_scale: 65536.0000 (65536.0000)". fairseq: "train_inner | ... num_updates=40, ... loss_scale=64".
 struct IterationLine {
   std::int64_t iteration = 0;
-  std::optional<double> scale{};          ///< of the next iteration; none where nothing scales the loss
+  std::optional<double> scale{};          ///< scale of the next iteration; none if nothing scales the loss
   std::optional<std::int64_t> skipped{};  ///< since the last such line; none where nothing counts them
-  std::optional<double> grad_norm{};  ///< of this iteration's unscaled gradients; NaN where it is not finite
-  std::int64_t not_finite = 0;        ///< iterations since the last line whose loss was not finite
+  std::optional<double>
+      grad_norm{};              ///< norm of this iteration's unscaled gradients; NaN if it is not finite
+  std::int64_t not_finite = 0;  ///< iterations since the last line whose loss was not finite
   SkipLogFormat format = SkipLogFormat::megatron;
 };
 
@@ -52,7 +53,7 @@ struct ProgressBar {
   std::int64_t done = 0, total = 0;
 };
 
-/// What takes the parts of a log, in order.
+/// Takes the parts of a log, in order.
 struct SkipLogSink {
   std::function<void(const OverflowLine&)> overflow;
   std::function<void(const StepLine&)> step;

@@ -40,8 +40,8 @@ class HeadroomScaler final : public LossScaler {
   ScaleSteps steps_;
   double margin_, patience_;
   std::vector<double> limits_;  ///< log2, of the last steps; a ring
-  double count_ = 0;            ///< of steps, all of them
-  double widening_ = 0;         ///< of the margin, binades
+  double count_ = 0;            ///< steps so far
+  double widening_ = 0;         ///< widening of the margin, binades
   double good_steps_ = 0;       ///< since the last overflow or since the margin narrowed
   double stuck_steps_ = 0;      ///< overflows at the floor in a row
 };

@@ -11,8 +11,8 @@ namespace halfscope {
 namespace {
 
 constexpr double ln_2 = 0.69314718055994530942;
-constexpr double overflow_log = 16;  ///< of FP16
-constexpr double quantile = 3.09;    ///< of the normal distribution, at 0.999
+constexpr double overflow_log = 16;  ///< log2 of FP16's overflow
+constexpr double quantile = 3.09;    ///< the normal distribution's, at 0.999
 constexpr double decay = 0.99, slow_decay = 0.999;
 
 double log2_of(double x) {

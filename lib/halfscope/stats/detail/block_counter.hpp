@@ -16,7 +16,7 @@ inline constexpr std::int64_t counted_segment = 1024;
 /// and of counted_segment columns, and ends there or where the tensor does.
 struct CountedPart {
   std::span<const float> values;
-  MatrixShape shape;            ///< of the part
+  MatrixShape shape;            ///< shape of the part
   std::int64_t first = 0;       ///< index of its first element in the tensor, for stochastic rounding
   std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
 

@@ -21,7 +21,7 @@ AFTER = "deepspeed"  # the division that flushes nothing
 def mean_errors(experiment: Experiment) -> Figure | None:
     """Error of the means and stagnated adds against the number of ranks, a line per order.
 
-    Of the first kind of gradients in the experiment's table, divided after the sum. None without such a table.
+    The gradients are the first kind in the experiment's table, divided after the sum. None without such a table.
     """
     rows = pd.DataFrame(experiment.summary.get("all_reduces") or ())
     if rows.empty:
@@ -128,7 +128,7 @@ def _has_line(arms: list[_Arm]) -> bool:
 
 
 def _final_losses(runs: list[Run]) -> list[float]:
-    """Of the seeds that did not diverge."""
+    """Losses of the seeds that did not diverge."""
     losses = [run.summary.get("train_loss") for run in runs]
     return [loss for loss in losses if loss is not None]
 

@@ -50,7 +50,7 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
     yield "losses_on_ranks", words, plotting.losses_on_ranks(experiment)
     words = "Training loss at the end by the number of ranks and all-reduce"
     yield "losses_by_ranks", words, plotting.losses_by_ranks(experiment)
-    words = "What FP16 loses to FP32, and flushes, by the weight of the loss"
+    words = "Loss of FP16 against FP32, and flushed share, by the weight of the loss"
     yield "loss_weight_curve", words, plotting.loss_weight_curve(experiment)
     if compares_scales(experiment):
         words = f"{experiment.metric_label} and lost gradients by loss scale"

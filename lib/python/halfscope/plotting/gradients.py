@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from halfscope import Histogram
 
 LOW, HIGH = -40, 16  # first and last binade drawn; both also hold what lies beyond them
-END = HIGH + 2  # of the axis
+END = HIGH + 2  # end of the axis
 NAMES = {"weight_gradient": "Weight gradients", "activation_gradient": "Activation gradients"}
 
 
@@ -31,14 +31,14 @@ def gradient_histogram(experiment: Experiment, arm: str, role: str = "weight_gra
 
 
 def value_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -> Figure:
-    """The same of any histogram, with the bands of its format."""
+    """Any histogram, drawn with the bands of its format."""
     if not isinstance(histogram, RecordedHistogram):
         histogram = RecordedHistogram.of(histogram)
     return _draw_histogram(histogram, title, _band_shares(histogram), "|value|")
 
 
 def bands(format: str) -> list[tuple[float, float, str, str]]:
-    """Of what a cast to `format` does to |x|: edges, log2 and to the width of a line; colour; label."""
+    """Outcomes of |x| in a cast to `format`: edges, log2 and to the width of a line; colour; label."""
     about = describe(format)
     smallest, normal = (round(log2(about[key])) for key in ("smallest", "smallest_normal"))
     last_place = 2.0 ** (floor(log2(about["largest"])) - about["mantissa_bits"])

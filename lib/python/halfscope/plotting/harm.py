@@ -11,8 +11,8 @@ from halfscope.plotting.style import COLOURS, GREY, RED, headline, legend_at, ne
 from halfscope.results import Experiment
 
 MARKERS = {"fitted": "o", "held_out": "^"}
-LEAST, MOST = 1e-4, 3.0  # of a predictor; smaller and larger ones stand at the edge
-LEAST_HARM, MOST_HARM = -0.03, 1.0  # of the loss above FP32's; the same
+LEAST, MOST = 1e-4, 3.0  # range of a predictor; smaller and larger ones stand at the edge
+LEAST_HARM, MOST_HARM = -0.03, 1.0  # range of the loss above FP32's, likewise
 
 
 def harm_by_predictor(experiment: Experiment) -> Figure | None:

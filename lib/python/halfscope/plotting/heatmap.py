@@ -18,7 +18,7 @@ from halfscope.results.formats import label
 from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 
 LABELS = 40  # beyond so many rows only some are named
-FEW_ARRIVED = 0.1  # of the non-zero elements that FP32 has in a cell: the rest was flushed on the way there
+FEW_ARRIVED = 0.1  # share of FP32's non-zero elements in a cell: the rest was flushed on the way
 COLOURS = "YlOrRd"  # sequential, and dark where much is lost, in grey too
 
 

@@ -15,7 +15,7 @@ MARKERS = "osD^v"
 
 
 def loss_weight_curve(experiment: Experiment) -> Figure | None:
-    """What FP16 loses to FP32, and the flushed share of its activation gradients, against the weight of the loss.
+    """Loss of FP16 above FP32, and flushed share of its activation gradients, against the weight of the loss.
 
     A line per model and loss scale: its colour is the scale's, its marker and dashes are the model's. None for less
     than three weights.

@@ -30,7 +30,7 @@ def predicted_and_counted(experiment: Experiment) -> Figure | None:
     for axes, (arm, lines) in zip(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         _draw_panel(axes, lines, rows)
         tidy(axes)
-        name = arm.replace("+", "\n")  # of a grid
+        name = arm.replace("+", "\n")  # arms of a grid have long names
         axes.set_title(f"{name}\nS = {power_of_two(lines[0].scale)}", loc="left", size=9)
     _name_rows(figure.axes[0], [tensor for tensor, _ in rows])
     _legend(figure, {role for _, role in rows})
@@ -47,7 +47,7 @@ def predictions_in_words(experiment: Experiment) -> str:
     lines = experiment.predictions
     lower = sum(line.predicted - line.counted > APART for line in lines)
     higher = sum(line.counted - line.predicted > APART for line in lines)
-    found = f"Of {len(lines)} counted shares {lower} are lower than predicted, {higher} higher, the others agree."
+    found = f"{lower} of {len(lines)} counted shares are lower than predicted, {higher} higher, the others agree."
     if not lower:
         return found
     return (

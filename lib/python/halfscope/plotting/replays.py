@@ -46,7 +46,7 @@ def moving_scales(experiment: Experiment) -> Figure | None:
     if not moving:
         return None
     figure = _draw([_course_of_arm(arm, run) for arm, run in moving.items()])
-    note = "Crosses: steps that were skipped. Of each arm, its first seed."
+    note = "Crosses: steps that were skipped. Each arm has its first seed."
     headline(figure, "Loss scales that move while training", note)
     return figure
 

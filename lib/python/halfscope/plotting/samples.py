@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from halfscope.plotting.style import new_figure
 from halfscope.results.experiment import Experiment
 
-ROWS, COLUMNS = 2, 16  # of an arm's sheet
+ROWS, COLUMNS = 2, 16  # images in an arm's sheet
 
 
 def sample_sheets(experiment: Experiment) -> Figure | None:

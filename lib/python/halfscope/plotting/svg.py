@@ -9,7 +9,7 @@ import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-DPI = 200  # of heat maps, which are pictures inside
+DPI = 200  # resolution of heat maps, which are pictures inside
 # The letters that figures are laid out with, and others that are no wider for readers without them.
 FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
 SETTINGS = {"svg.hashsalt": "halfscope", "svg.fonttype": "none", "path.simplify_threshold": 0.25}

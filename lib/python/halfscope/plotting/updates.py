@@ -32,7 +32,7 @@ def update_ratio_histogram(experiment: Experiment) -> Figure:
 
 
 def ratio_histogram(histogram: Histogram | RecordedHistogram, title: str = "") -> Figure:
-    """The same of one histogram of |dw/w|, such as halfscope.update_ratios counts."""
+    """One histogram of |dw/w|, such as halfscope.update_ratios counts."""
     if not isinstance(histogram, RecordedHistogram):
         histogram = RecordedHistogram.of(histogram)
     figure, axes = _ratio_axes(title)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from halfscope.advice import ScaleAdvice
 
 MOST = 40  # tensors that a figure shows
-LETTERS = 32  # of a name: of longer ones both ends, which tell layers apart
+LETTERS = 32  # most of a name: a longer one keeps both ends, which tell layers apart
 
 
 def scale_windows(advice: ScaleAdvice) -> Figure:

@@ -24,7 +24,7 @@ from halfscope.results import Experiment
 
 
 class Section(NamedTuple):
-    """What a page has of one experiment; sections sort in the paper's order, others behind it, by name."""
+    """Section of a page for one experiment; sections sort in the paper's order, others behind it, by name."""
 
     place: float
     name: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def experiment_folders(folder: Path) -> list[Path]:
-    """Those in a results folder, by name, or an experiment's own. Raises ValueError where there is none."""
+    """Experiments' folders in a results folder, by name, or an experiment's own. Raises ValueError where there is none."""
     if (folder / "summary.json").exists():
         return [folder]
     found = [path.parent for path in sorted(folder.glob("*/summary.json"))]

@@ -49,7 +49,7 @@ class RecordedHistogram:
     zeros: int = 0
     infinities: int = 0
     nans: int = 0
-    format: str = "fp16"  # of the cast
+    format: str = "fp16"  # format of the cast
 
     @classmethod
     def of(cls, histogram: Histogram) -> RecordedHistogram:

@@ -13,7 +13,7 @@ from halfscope.results.histogram import RecordedHistogram
 GRADIENTS = ("activation_gradient", "weight_gradient")
 OF_OUTPUT = " (output)"  # behind the name of a layer, in an advice: the gradient of what the layer returns
 OUTCOMES = ("flushed", "subnormal", "overflow")
-OF_A_SCALE = ("arm", "seed", "loss_scale", "initial_scale")  # what arms at two scales always differ in
+OF_A_SCALE = ("arm", "seed", "loss_scale", "initial_scale")  # always different in arms at two scales
 
 
 def baseline(experiment: Experiment) -> str | None:
@@ -118,7 +118,7 @@ def gradient_name(role: str, tensor: str) -> str:
 def counted(experiment: Experiment, arm: str, role: str | None = None) -> dict[str, float] | None:
     """Shares of the non-zero gradient elements of `arm` by outcome, as counted in all observed steps and seeds.
 
-    Of one role, or of both together; None where nothing was counted.
+    The gradients are of one role, or of both together; None where nothing was counted.
     """
     frame = counters(experiment, arm)
     frame = frame if role is None or frame.empty else frame[frame["role"] == role]

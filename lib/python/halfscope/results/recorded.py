@@ -19,13 +19,13 @@ class RecordedTable:
     device: str
     experiment: str
     metric: str  # with its unit: "test accuracy %"
-    paper: str  # what "Mixed Precision Training" reports
+    paper: str  # result in "Mixed Precision Training"
     digits: int  # decimals of the metric
     arms: dict[str, Arm]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of speed and memory those that the device tells."""
+        """Names of speed and memory, if the device tells them."""
         return tuple(name for name in (SPEED, MEMORY) if any(self.cell(arm, name) for arm in self.arms))
 
     def outcome(self, arm: str) -> str:

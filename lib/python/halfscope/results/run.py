@@ -24,7 +24,7 @@ EARLIER_KINDS = {"fp32_reference": "shadow"}
 class Run:
     """One training run: an arm with a seed. The large files are read where they are first asked for."""
 
-    folder: Path  # of a packed run the folder that it was in, under the experiment's
+    folder: Path  # a packed run has the folder that it was in, under the experiment's
     config: dict
     environment: dict
     summary: dict
@@ -100,7 +100,7 @@ class Run:
     @cached_property
     def histograms(self) -> dict[str, RecordedHistogram]:
         """By role all that was recorded, unscaled. Raises ValueError for counts that are for several formats."""
-        sums: dict[tuple[str, str, int], Histogram] = {}  # of one loss scale, which the compiled module adds up
+        sums: dict[tuple[str, str, int], Histogram] = {}  # sums at one loss scale, which the compiled module adds up
 
         def add(_step: int, role: str, _tensor: str, scale_log2: int, histogram: Histogram) -> None:
             if (role, histogram.format, scale_log2) in sums:

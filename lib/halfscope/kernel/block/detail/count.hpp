@@ -40,7 +40,7 @@ struct ElementLimits {
 /// A row of elements, of the same length each.
 struct ScaledRow {
   std::span<const float> values, scaled;    ///< before and after the factor
-  std::span<const float> elements, scales;  ///< what `scaled` was rounded to, and the scale of each
+  std::span<const float> elements, scales;  ///< `scaled` after rounding, and the scale of each
   float tensor_scale = 1;
 };
 

@@ -55,7 +55,7 @@ struct ScaledTile {
 struct TileGrid {
   explicit TileGrid(const TensorInBlocks& tensor);
 
-  MatrixShape blocks;            ///< of the matrix
+  MatrixShape blocks;            ///< the matrix in blocks
   std::int64_t blocks_per_tile;  ///< a segment's width, or one block
   std::int64_t tiles_per_row, count;
 };

@@ -13,8 +13,8 @@
 namespace halfscope::cuda {
 
 /// Counters on the device to which the functions below add, zero before the first of them: several arrays may
-/// be counted into the same. Those of a histogram are the bins of kernel/histogram/binned_histogram.hpp;
-/// those of a cast are for `add_counters` to read.
+/// be counted into the same. A histogram's are the bins of kernel/histogram/binned_histogram.hpp;
+/// a cast's are for `add_counters` to read.
 inline constexpr std::size_t cast_counter_bins = 6;
 
 /// Adds `values` to `counters` (binned::size) and rounds them in place; an identity leaves even NaNs as

@@ -15,7 +15,7 @@ namespace {
 using Doubles [[gnu::vector_size(vector_bytes)]] = double;
 using Longs [[gnu::vector_size(vector_bytes)]] = std::int64_t;
 
-/// What rounding a double to a format needs.
+/// Constants for rounding a double to a format.
 struct DoubleGrid {
   double min_normal, to_magic, flush_below, max_finite, beyond;
 };

@@ -38,7 +38,7 @@ class OperandSummary {
   Ints largest_{}, other_{};
 };
 
-/// Of some rows of a.
+/// Largest magnitude in some rows of a.
 template <typename FastPath>
 [[maybe_unused]] float largest_magnitude(const GatherMatrix& a, const RowRange& range) {
   const auto* const data = static_cast<const float*>(a.data.data);

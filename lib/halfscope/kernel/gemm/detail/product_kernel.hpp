@@ -10,7 +10,7 @@ namespace halfscope {
 
 struct ProductExtents {
   std::int64_t rows = 0, depth = 0, columns = 0;
-  std::int64_t products = 1;  ///< of this shape, which threads have besides
+  std::int64_t products = 1;  ///< products of this shape, among which threads are divided too
 };
 
 /// Rectangles of c, each of them computed in one thread; whatever the number of threads, results are the
@@ -41,8 +41,8 @@ class ProductKernel {
                     const OutputRange& range) const noexcept;
 
   AccumulateModel model_;
-  std::optional<TensorCoreStep> step_{};         ///< of a tensor core
-  std::optional<MatrixCoreStep> matrix_step_{};  ///< of a matrix core
+  std::optional<TensorCoreStep> step_{};         ///< for a tensor core
+  std::optional<MatrixCoreStep> matrix_step_{};  ///< for a matrix core
 };
 
 }  // namespace halfscope

@@ -17,7 +17,7 @@ HALFSCOPE_HD Ints smaller(Ints x, Ints y) {
 
 /// While it lives, this thread's FP32 operations round toward zero. Only for processors without instructions
 /// that have a rounding mode of their own. Compilers do not know of it: code that it governs is called out of
-/// line. Of a step, only `truncate_to_float` rounds; all else is exact or in integers.
+/// line. In a step, only `truncate_to_float` rounds; all else is exact or in integers.
 class RoundsTowardZero {
 #if defined(__SSE2__) && !defined(__AVX512F__)
  public:
@@ -53,7 +53,7 @@ HALFSCOPE_HD FloatVec truncate_to_float(Ints total) {
 }
 
 /// The scales that make integers of a step's numbers, from the least sum of two parts among its products.
-/// Those of FP16 are in range: scaling is an addition to the exponent field, which makes 1/2 at
+/// FP16's scales are in range: scaling is an addition to the exponent field, which makes 1/2 at
 /// most of a zero.
 template <typename Parts>
 struct NarrowScales : Parts {
@@ -77,7 +77,8 @@ struct NarrowScales : Parts {
 using Fp16Scales = NarrowScales<Fp16Parts>;
 using Fp8Scales = NarrowScales<Fp8Parts>;
 
-/// Of any format: lanes that are out of range are negative in `exceptional`, unless all terms are zeros.
+/// Scales for any format: lanes that are out of range are negative in `exceptional`, unless all terms are
+/// zeros.
 struct WideScales : WideParts {
   static constexpr std::int32_t most = 0xFFFF;
   static constexpr bool has_exceptions = true;

@@ -26,8 +26,8 @@ HALFSCOPE_HD std::size_t rounded_up(std::size_t count, std::size_t unit) {
 /// step q. Two words, of a and b, add up to `bias + log2_scale` + the step's fraction bits - the products'
 /// exponents: the least of a step's sums tells by which power of two its numbers become integers.
 ///
-/// Of FP16, whose products lie between 2^-48 and 2^32. A zero's sum with any other is beyond every product's,
-/// and below 256. Numbers are multiplied by 2^-60 before they are scaled to integers.
+/// For FP16, whose products lie between 2^-48 and 2^32. A zero's sum with any other is beyond every
+/// product's, and below 256. Numbers are multiplied by 2^-60 before they are scaled to integers.
 struct Fp16Parts {
   using Part = std::uint8_t;
   static constexpr std::int32_t bias = 0, log2_scale = 60;
@@ -39,7 +39,7 @@ struct Fp16Parts {
 struct Fp8Parts : Fp16Parts {
   HALFSCOPE_HD static FloatVec rounded(FloatVec x, const RoundingGrid& grid) { return round_lanes(x, grid); }
 };
-/// Of any format. An infinity's or NaN's sum is below that of every product that is in range.
+/// For any format. An infinity's or NaN's sum is below that of every product that is in range.
 struct WideParts {
   using Part = std::uint16_t;
   static constexpr std::int32_t bias = 24000, log2_scale = 0;
@@ -59,7 +59,7 @@ constexpr std::uint32_t zeros_of() {
   return word;
 }
 
-/// What the exponent field of a float is subtracted from: of a, half of the sums' part that is constant.
+/// The number from which the exponent field of a float of a is subtracted: half of the sums' constant part.
 template <typename Parts>
 std::int32_t minuend_of_a(const TensorCoreStep& step) {
   return 127 + (Parts::bias + Parts::log2_scale + step.fraction_bits) / 2;
@@ -182,7 +182,7 @@ bool pack_row(const Packed& row, std::size_t count, const Packing& packing) {
   return any_special(largest);
 }
 
-/// The same of a vector's columns of b, unscaled.
+/// Packs a vector's columns of b, unscaled.
 template <typename Parts, std::size_t products>
 bool pack_columns(const Packed& columns, std::size_t count, const Packing& packing) {
   constexpr std::size_t steps = steps_per_word<Parts>, bits = 32 / steps;

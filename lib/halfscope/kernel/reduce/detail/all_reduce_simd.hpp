@@ -18,7 +18,7 @@ inline constexpr std::size_t vector_overhang = 64;
 struct AddendsJob {
   std::span<const float> gradients;
   DType wire;
-  FloatFormat wire_format;  ///< of `wire`
+  FloatFormat wire_format;  ///< format of `wire`
   DivisionStep step;
   std::byte* addends;
 };
@@ -30,7 +30,7 @@ struct SumsJob {
   const AddSequence& sequence;
   std::span<const AddRun> runs;
   FloatFormat sum_format;
-  float* sums;  ///< of all columns
+  float* sums;  ///< sums of all columns
 };
 
 /// Sums on their way to means, in place.

@@ -23,7 +23,7 @@ struct LaneRange {
 /// Adds up what the updates of a lane do.
 struct LaneEffect {
   WeightStorage storage;
-  RandomStream stream;  ///< of the tile
+  RandomStream stream;  ///< the tile's
   UpdateOutcome total{};
 
   HALFSCOPE_HD LaneEffect(const WeightStorage& stored, const LaneRange& lane)

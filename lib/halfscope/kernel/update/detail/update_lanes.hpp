@@ -16,7 +16,7 @@ struct UpdateLanes {
   static constexpr std::size_t lanes = update_effect_lanes;
 
   std::int64_t nonzero = 0;              ///< updates that are not zero
-  std::int64_t lost = 0;                 ///< of those, leave the weight as it was stored
+  std::int64_t lost = 0;                 ///< nonzero updates that leave the weight as it was stored
   std::array<double, lanes> applied{};   ///< |updated - stored|, where that is finite
   std::array<double, lanes> intended{};  ///< |update| of the same elements
 
