@@ -131,7 +131,7 @@ def python_prose(source: str) -> Iterator[Prose]:
     yield from joined(
         Comment(*token.start, token.string.lstrip("#").strip(), not token.line[: token.start[1]].strip())
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
+        if token.type == tokenize.COMMENT and not token.string.startswith("#!")
     )
 
 
@@ -169,8 +169,12 @@ READERS: dict[str, Callable[[str], Iterator[Prose]]] = {
 }
 
 
+def one_line(prose: Prose) -> str:
+    return " ".join(prose.text.split())
+
+
 def looks_back(prose: Prose) -> bool:
-    text = " ".join(prose.text.split())
+    text = one_line(prose)
     first = (FIRST_OF_MESSAGE if prose.kind is Kind.MESSAGE else FIRST).match(text)
     for match in ([first] if first else []) + list(LATER.finditer(text)):
         end = SENTENCE_END.search(text, match.end())
@@ -194,7 +198,7 @@ def check_file(root: Path, path: str) -> list[str]:
         return []
     source = file.read_text(encoding="utf-8")
     read = reader_of(path, source)
-    return [f"{path}:{prose.line}: {prose.text[:90]}" for prose in read(source) if looks_back(prose)] if read else []
+    return [f"{path}:{prose.line}: {one_line(prose)[:90]}" for prose in read(source) if looks_back(prose)] if read else []
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """Times the steps of PyTorch models: alone, watched, and with hooks that call torch.histc.
 
-One perceptron has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32. Watched and unwatched
-steps of a ResNet-18 alternate, plain and in channels_last, in FP32 and in BF16 autocast.
+One perceptron has 10 million parameters in few layers; the other is all overhead: 60 layers of 32 x 32. Watched and
+unwatched steps of a ResNet-18 alternate, plain and in channels_last, in FP32 and in BF16 autocast.
 
 usage: bench_watch.py [ROUNDS]
 

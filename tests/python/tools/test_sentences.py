@@ -31,7 +31,7 @@ WRONG = {
     "notebook.ipynb": json.dumps({"cells": [{"cell_type": "markdown", "source": ["What lies left is zero."]}]}),
 }
 RIGHT = {
-    "comment.cpp": '// Offsets of the rows.\nint x;  // what-if counts\nauto url = "http://x"; // a sum\n// of two\n',
+    "comment.cpp": '// Offsets of the rows.\nint x;  // what-if counts\nauto url = "http://x";  // a sum\n',
     "continued.hpp": "int x;  ///< sum over the rows\n        ///< of a matrix\n",
     "message.cpp": 'fail("of {} ranks");\nconst char quote = \'"\';\n// a comment\n',
     "question.md": "## What the command shows\n\nWhat is FP16? A format.\n\n```text\nOf 3 steps 2.\n```\n",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def experiment_folders(folder: Path) -> list[Path]:
-    """Experiments' folders in a results folder, by name, or an experiment's own. Raises ValueError where there is none."""
+    """Folders of the experiments in a results folder, by name. Raises ValueError where there is none."""
     if (folder / "summary.json").exists():
         return [folder]
     found = [path.parent for path in sorted(folder.glob("*/summary.json"))]
