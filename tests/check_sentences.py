@@ -21,8 +21,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-# Records of runs and files to compare with hold no prose of the project.
-SKIPPED = ("experiments/recorded/", "tests/golden/", "LICENSE")
+# Records of runs, files to compare with, and the sentences planted in the test of this check.
+SKIPPED = ("experiments/recorded/", "tests/golden/", "tests/python/tools/test_sentences.py", "LICENSE")
 HEAD = r"(?:Of|Those|The same of|What)\b(?!-|\()"
 # A message may go on from another text with a small letter; a comment begins with either.
 FIRST = re.compile(rf"\W*(?i:{HEAD})")
@@ -147,10 +147,14 @@ def hash_prose(source: str) -> Iterator[Prose]:
     yield from joined(comments)
 
 
+FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^    .*$|<!--.*?-->", re.MULTILINE)
+
+
 def page_prose(source: str) -> Iterator[Prose]:
     """Paragraphs of a page of documentation, without its blocks of code and of output."""
-    fenced = re.sub(r"^ *```.*?^ *```$", lambda block: "\n" * block[0].count("\n"), source, flags=re.MULTILINE | re.DOTALL)
-    return paragraphs(re.sub(r"^    .*$|<!--.*?-->", "", fenced, flags=re.MULTILINE), 1, Kind.PAGE)
+    unfenced = FENCED.sub(lambda block: "\n" * block[0].count("\n"), source)
+    return paragraphs(INDENTED.sub("", unfenced), 1, Kind.PAGE)
 
 
 def notebook_prose(source: str) -> Iterator[Prose]:
@@ -198,7 +202,8 @@ def check_file(root: Path, path: str) -> list[str]:
         return []
     source = file.read_text(encoding="utf-8")
     read = reader_of(path, source)
-    return [f"{path}:{prose.line}: {one_line(prose)[:90]}" for prose in read(source) if looks_back(prose)] if read else []
+    found = read(source) if read else ()
+    return [f"{path}:{prose.line}: {one_line(prose)[:90]}" for prose in found if looks_back(prose)]
 
 
 def main(arguments: list[str]) -> int:
@@ -206,8 +211,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     root = Path(arguments[0])
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split("\n")
-    problems = [problem for path in listed if not path.startswith(SKIPPED) for problem in check_file(root, path)]
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
+    paths = [path for path in listed.splitlines() if not path.startswith(SKIPPED)]
+    problems = [problem for path in paths for problem in check_file(root, path)]
     begin = "sentence begins" if len(problems) == 1 else "sentences begin"
     print("\n".join([*problems, f"{len(problems)} {begin} with Of, Those, The same of or What"]))
     return 1 if problems else 0
