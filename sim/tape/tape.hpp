@@ -31,9 +31,8 @@ struct TapeEntry {
 using Segment = std::function<TensorRef(Tape& tape, TensorRef x)>;
 
 struct TapeOptions {
-  std::int64_t segments = 0;  ///< into which checkpoints cut a chain of blocks; 0: none
-  std::int32_t micro_batch =
-      whole_step;  ///< micro-batch of the step, from 0; each has random bits of its own
+  std::int64_t segments = 0;              ///< into which checkpoints cut a chain of blocks; 0: none
+  std::int32_t micro_batch = whole_step;  ///< place in the step, from 0; each has random bits of its own
 };
 
 class Tape {

@@ -56,9 +56,8 @@ struct PartSettings {
   std::int64_t micro_batches = 1;             ///< equal parts in which a step's batch is computed
   std::string gradient_accumulator = "fp32";  ///< format of their gradients' sum
   std::int64_t ranks = 1;  ///< ranks of data-parallel training, each with its part of a batch
-  std::string all_reduce =
-      "nccl_ring/fp32";           ///< sums the ranks' gradients; the default is autocast's under DDP
-  std::string predivide = "ddp";  ///< a rule, or the factor before the sum
+  std::string all_reduce = "nccl_ring/fp32";  ///< sum of the ranks' gradients: as autocast under DDP has it
+  std::string predivide = "ddp";              ///< a rule, or the factor before the sum
 };
 
 /// Comparisons of weight gradients with FP32's, at several loss scales.

@@ -39,8 +39,8 @@ void check_all_codes(DType type, const FloatFormat& format) {
 float round_to_odd_slowly(double x) {
   if (std::isnan(x) || std::isinf(x) || x == 0) return static_cast<float>(x);
   const int exponent = std::max(std::ilogb(x), -126);
-  const double units =
-      std::ldexp(std::abs(x), 23 - exponent);  // in units of the last place; exact: a power of two
+  // In units of the last place: exact, since the factor is a power of two.
+  const double units = std::ldexp(std::abs(x), 23 - exponent);
   double kept = std::floor(units);
   if (kept != units && std::fmod(kept, 2) == 0) kept += 1;
   const double rounded = std::min(std::ldexp(kept, exponent - 23), 0x1.fffffep127);
