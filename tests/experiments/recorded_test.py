@@ -54,11 +54,11 @@ class Recorded(WithFolder):
                 self.assertEqual([run["state"] for run in today], ["done"] * len(runs))
                 hashes = hash_of_runs(today)
                 self.assertEqual(len(set(hashes.values())), len(runs))
-                arm, seed = runs[0]["arm"], runs[0]["seed"]
-                config = self.folder / experiment.name / arm / f"seed{seed}/config.json"
-                # A run that starts from another's weights brings it along.
-                read = hash_of_runs(self.listed(experiment.name, "--arms", arm, "--config", config))
-                self.assertEqual(read[arm, seed], hashes[arm, seed])
+                for arm, seed in hashes:
+                    config = self.folder / experiment.name / arm / f"seed{seed}/config.json"
+                    # A run that starts from another's weights brings it along.
+                    read = hash_of_runs(self.listed(experiment.name, "--arms", arm, "--config", config))
+                    self.assertEqual(read[arm, seed], hashes[arm, seed], config)
 
     def test_summaries_and_reports_are_made_of_the_runs(self):
         experiments = sorted(path.parent for path in RECORDED.glob("*/*/summary.json"))
