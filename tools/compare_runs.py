@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares the records of two folders of results byte for byte, and shows the first record that differs.
 
-    tools/compare_runs.py FOLDER FOLDER
+    tools/compare_runs.py [--checkpoints] FOLDER FOLDER
 
-Every metrics.jsonl and histograms.jsonl below them counts. Exit status 0: the same; 1: different; 2: nothing to
-compare.
+Every metrics.jsonl and histograms.jsonl below them counts; with --checkpoints, weights and optimizer state too, and
+what else a checkpoint holds. Exit status 0: the same; 1: different; 2: nothing to compare.
 """
 
 from __future__ import annotations
@@ -14,19 +14,49 @@ import sys
 from pathlib import Path
 
 RECORDS = ("metrics.jsonl", "histograms.jsonl")
+CHECKPOINT = ".safetensors"
 
 
 class NothingToCompare(Exception):
     """The folders do not hold records."""
 
 
-def record_files(folder: Path) -> dict[str, Path]:
+def compared_files(folder: Path, checkpoints: bool) -> dict[str, Path]:
+    """Files of `folder` to compare, by their path below it. Raises NothingToCompare without any records."""
     if not folder.is_dir():
         raise NothingToCompare(f"{folder} is no folder")
-    files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.jsonl")) if path.name in RECORDS}
-    if not files:
+    paths = [path for path in sorted(folder.rglob("*")) if path.name in RECORDS]
+    if not paths:
         raise NothingToCompare(f"{folder} holds no {' or '.join(RECORDS)}")
-    return files
+    if checkpoints:
+        paths += sorted(folder.rglob(f"checkpoint/*{CHECKPOINT}"))
+    return {str(path.relative_to(folder)): path for path in paths}
+
+
+def parts_of(checkpoint: Path) -> dict[str, object]:
+    """Each tensor's type, shape and bytes by name, then the metadata by key."""
+    content = checkpoint.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    metadata = header.pop("__metadata__", {})
+    tensors = {
+        name: (tensor["dtype"], tensor["shape"], content[slice(*(begin + at for at in tensor["data_offsets"]))])
+        for name, tensor in header.items()
+    }
+    return {**tensors, **{f"metadata {key}": value for key, value in metadata.items()}}
+
+
+def first_different_part(one: Path, other: Path) -> str | None:
+    """The first tensor or entry of the metadata that differs in two checkpoints; None for equal bytes."""
+    if one.read_bytes() == other.read_bytes():
+        return None
+    parts, others = parts_of(one), parts_of(other)
+    for name in [*parts, *(name for name in others if name not in parts)]:
+        if name not in parts or name not in others:
+            return f"{name}: only in the {'first' if name in parts else 'second'}"
+        if parts[name] != others[name]:
+            return f"{name} differs"
+    return "the same tensors in another order"
 
 
 def first_different_value(one: object, other: object, where: str = "") -> str:
@@ -69,32 +99,38 @@ def first_difference(one: Path, other: Path) -> str | None:
     return None
 
 
-def compare(folder: Path, other: Path) -> list[str]:
+def compare(folder: Path, other: Path, *, checkpoints: bool = False) -> list[str]:
     """One line per file that differs."""
-    files, others = record_files(folder), record_files(other)
+    files, others = compared_files(folder, checkpoints), compared_files(other, checkpoints)
     problems = []
     for name in sorted({*files, *others}):
         if name not in files or name not in others:
             problems.append(f"{name}: only below {folder if name in files else other}")
             continue
-        difference = first_difference(files[name], others[name])
+        describe = first_different_part if name.endswith(CHECKPOINT) else first_difference
+        difference = describe(files[name], others[name])
         if difference:
             problems.append(f"{name}: {difference}")
     return problems
 
 
 def main(arguments: list[str]) -> int:
+    checkpoints = "--checkpoints" in arguments
+    if checkpoints:
+        arguments = [word for word in arguments if word != "--checkpoints"]
     if len(arguments) != 2 or arguments[0].startswith("-"):
         asked = arguments in (["-h"], ["--help"])
         print(__doc__.strip(), file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     folder, other = map(Path, arguments)
     try:
-        problems = compare(folder, other)
+        problems = compare(folder, other, checkpoints=checkpoints)
+        files = compared_files(folder, checkpoints)
     except NothingToCompare as problem:
         print(f"compare_runs.py: {problem}", file=sys.stderr)
         return 2
-    print("\n".join(problems) if problems else f"{len(record_files(folder))} files of records: the same bytes")
+    kinds = "records and checkpoints" if checkpoints else "records"
+    print("\n".join(problems) if problems else f"{len(files)} files of {kinds}: the same bytes")
     return 1 if problems else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -222,8 +223,8 @@ def test_missing_programs_are_named(bench: Bench) -> None:
     assert status == 2 and "no program halfscope_capture" in errors and len(errors.splitlines()) == 1
 
 
-def compare(folder: Path, other: Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, ROOT / "tools/compare_runs.py", folder, other]
+def compare(*words: Path | str) -> subprocess.CompletedProcess:
+    command = [sys.executable, ROOT / "tools/compare_runs.py", *words]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -261,6 +262,44 @@ def test_the_same_bytes_are_the_same(tmp_path: Path) -> None:
     write(one, [RECORD], "histograms.jsonl")
     done = compare(one, other)
     assert done.returncode == 1 and "histograms.jsonl: only below" in done.stdout
+
+
+def write_checkpoint(folder: Path, numbers: dict[str, list[float]], **metadata: str) -> Path:
+    header, data = {"__metadata__": metadata}, b""
+    for name, values in numbers.items():
+        content = struct.pack(f"<{len(values)}f", *values)
+        offsets = [len(data), len(data) + len(content)]
+        header[name] = {"dtype": "F32", "shape": [len(values)], "data_offsets": offsets}
+        data += content
+    text = json.dumps(header).encode()
+    path = write(folder, [RECORD]) / "arm/seed0/checkpoint/state.safetensors"
+    path.parent.mkdir()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("numbers", "step", "says"),
+    [
+        ({"weight": [1, 2], "bias": [3]}, "7", None),
+        ({"weight": [1, 2.5], "bias": [3]}, "7", "weight differs"),
+        ({"weight": [1, 2], "bias": [-0.0]}, "7", "bias differs"),
+        ({"weight": [1, 2]}, "7", "bias: only in the first"),
+        ({"weight": [1, 2], "bias": [3], "moment": [0]}, "7", "moment: only in the second"),
+        ({"weight": [1, 2], "bias": [3]}, "8", "metadata step differs"),
+        ({"bias": [3], "weight": [1, 2]}, "7", "the same tensors in another order"),
+    ],
+)
+def test_checkpoints_count_where_they_are_asked_for(
+    tmp_path: Path, numbers: dict[str, list[float]], step: str, says: str | None
+) -> None:
+    one = write_checkpoint(tmp_path / "a", {"weight": [1, 2], "bias": [3]}, step="7")
+    other = write_checkpoint(tmp_path / "b", numbers, step=step)
+    assert compare(one, other).returncode == 0
+    done = compare("--checkpoints", one, other)
+    where = "arm/seed0/checkpoint/state.safetensors"
+    expected = (1, f"{where}: {says}\n") if says else (0, "2 files of records and checkpoints: the same bytes\n")
+    assert (done.returncode, done.stdout) == expected
 
 
 def test_nothing_to_compare_is_refused(tmp_path: Path) -> None:
