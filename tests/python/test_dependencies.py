@@ -52,7 +52,7 @@ def test_all_missing_packages_are_named_at_once(folder: Path) -> None:
     assert [(line[2].rstrip(","), line[-1]) for line in lines] == [(name, PACKAGES[name]) for name in missing]
 
 
-@pytest.mark.parametrize("page", ["docs/python.md", "tools/common.sh"])
+@pytest.mark.parametrize("page", ["docs/guides/python.md", "tools/common.sh"])
 def test_documents_and_tools_name_every_package(page: str) -> None:
     text = (ROOT / page).read_text()
     looked_for = re.findall(r"halfscope_look_for\w*\(.*?((?:lib)?[\w+-]+-dev|g\+\+)", CMAKE_FILES[0].read_text())

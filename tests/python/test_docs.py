@@ -20,7 +20,7 @@ from recording.pages import pages
 from recording.source_tree import PROGRAM, ROOT
 
 BLOCKS = all_blocks()
-PAGES = {page.name: page for page in pages()}
+PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages()}
 needs_program = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 # Stands before the program on the path of the commands: training runs are of smoke size, on one thread.
@@ -40,7 +40,7 @@ def chosen(language: str, torch: bool = False) -> dict[str, list[Block]]:
     found: dict[str, list[Block]] = {}
     for block in BLOCKS:
         if block.language == language and block.reason is None and block.needs_torch == torch:
-            found.setdefault(block.page.name, []).append(block)
+            found.setdefault(block.page.relative_to(ROOT).as_posix(), []).append(block)
     return found
 
 
@@ -225,6 +225,20 @@ def test_links_lead_somewhere(page: str) -> None:
         assert not anchor or anchor in anchors(path), f"{page}: {target}"
 
 
+def test_earlier_addresses_lead_to_present_ones() -> None:
+    """docs/moved.txt: a line per earlier page or section, and the page or section that has it now."""
+    lines = [line for line in (ROOT / "docs/moved.txt").read_text().splitlines() if not line.startswith("#")]
+    moved = dict(line.split(" ") for line in lines)
+    assert len(moved) == len(lines) > 100
+    for earlier, present in moved.items():
+        assert earlier.partition("#")[0] in moved, f"{earlier}: its page has no line"
+        assert not (ROOT / "docs" / earlier.partition("#")[0]).exists(), earlier
+        name, _, anchor = present.partition("#")
+        path = ROOT / "docs" / name
+        assert path.exists(), present
+        assert not anchor or anchor in anchors(path), present
+
+
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_paths_of_the_tree_exist(page: str) -> None:
     named = re.findall(r"`((?:lib|sim|experiments|tests|tools|examples|notebooks)/[\w./-]+)`", prose(PAGES[page]))
@@ -235,8 +249,9 @@ def test_pages_are_short_and_reached_from_the_readme() -> None:
     lengths = {name: len(page.read_text().splitlines()) for name, page in PAGES.items()}
     assert lengths.pop("README.md") <= 150
     assert {name: length for name, length in lengths.items() if length >= 300} == {}
-    paths = [PAGES[name].relative_to(ROOT).as_posix() for name in lengths]
-    assert [path for path in paths if f"({path})" not in PAGES["README.md"].read_text()] == []
+    assert [path for path in lengths if f"({path})" not in PAGES["README.md"].read_text()] == []
+    long = [f"{name}: {line[:40]}" for name, page in PAGES.items() for line in page.read_text().splitlines() if len(line) > 400]
+    assert long == []
 
 
 def test_names_nothing_that_pytorch_deprecates() -> None:

@@ -1,4 +1,4 @@
-"""The installed package: its files, its program, and the example of docs/python.md in a fresh environment."""
+"""The installed package: its files, its program, and the example of docs/guides/python.md in a fresh environment."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--
 
 
 def first_example() -> str:
-    """The first two Python blocks of docs/python.md, of which the second goes on from the first."""
-    blocks = [block.code for block in read_blocks(ROOT / "docs/python.md") if block.language == "python"]
+    """The first two Python blocks of docs/guides/python.md, of which the second goes on from the first."""
+    blocks = [block.code for block in read_blocks(ROOT / "docs/guides/python.md") if block.language == "python"]
     return "".join(blocks[:2])
 
 

@@ -1,4 +1,4 @@
-"""Recorded results of several devices side by side: docs/gpu.md's section on measured GPUs."""
+"""Recorded results of several devices side by side: docs/dev/gpu.md's section on measured GPUs."""
 
 from __future__ import annotations
 

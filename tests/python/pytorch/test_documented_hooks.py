@@ -1,4 +1,4 @@
-"""The hooks of docs/getting-started.md on a model with an in-place ReLU, a frozen layer and an unused parameter."""
+"""The hooks of docs/guides/files-of-tensors.md on a model with an in-place ReLU, a frozen layer and an unused parameter."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class Block(torch.nn.Module):
 
 
 def test_the_hooks_keep_every_gradient_of_a_real_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = [block.code for block in read_blocks(ROOT / "docs/getting-started.md") if "numpy.savez" in block.code]
+    page = ROOT / "docs/guides/files-of-tensors.md"
+    (code,) = [block.code for block in read_blocks(page) if "numpy.savez" in block.code]
     code, changed = re.subn(r"^model = .*$", "model = Block()", code, flags=re.MULTILINE)
     assert changed == 1
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "getting-started.md", "exec"), {"Block": Block, "__name__": "__docs__"})
+    exec(compile(code, page.name, "exec"), {"Block": Block, "__name__": "__docs__"})
     kept = np.load(tmp_path / "gradients.npz")
     weights = {"first.weight.grad", "first.bias.grad", "second.weight.grad", "second.bias.grad"}
     assert set(kept) == weights | {f"{name}.grad" for name in ("", "first", "relu", "second", "frozen")}

@@ -1,4 +1,4 @@
-"""Recorded tables of several devices: in docs/gpu.md and in notebooks, as soon as their folder exists."""
+"""Recorded tables of several devices: in docs/dev/gpu.md and in notebooks, as soon as their folder exists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The page on NaN, and README's second block, show the output of `diagnose` for the page's own code."""
+"""The page on NaN and README show the outputs of `diagnose` and of `watch` for their own code."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from doc_blocks import read_blocks
 from halfscope.torch.emulation.nodes import numbers_nodes
 from recording.source_tree import ROOT
 
+README = ROOT / "README.md"
 PAGE = ROOT / "docs/start/which-layer-makes-nan.md"
 pytestmark = [
     pytest.mark.torch,
@@ -29,5 +31,20 @@ def test_the_outputs_are_those_of_the_code(tmp_path: Path) -> None:
     blocks = read_blocks(PAGE)
     first, second = (block.code for block in blocks if block.language == "python")
     assert next(block.code for block in blocks if block.language == "text") == output_of("train.py", first, tmp_path)
-    readme = [block.code for block in read_blocks(ROOT / "README.md")][1]
+    (readme,) = [block.code for block in read_blocks(README) if block.code.startswith("loss.py:")]
     assert output_of("loss.py", second, tmp_path).startswith(readme + "\n")
+
+
+def test_readme_shows_the_report_of_its_training(tmp_path: Path) -> None:
+    """Counts of random numbers may differ between versions of PyTorch: the call to type, and the sentences, do not."""
+    blocks = read_blocks(README)
+    (training,) = [block.code for block in blocks if block.needs_torch]
+    (report,) = [block.code for block in blocks if block.code.startswith("Loss scale 2^")]
+    printed = output_of("train.py", training, tmp_path)
+    assert printed.splitlines()[0] == report.splitlines()[0]
+    assert words(printed) == words(report)
+
+
+def words(text: str) -> str:
+    """A report without its numbers and its line breaks."""
+    return re.sub(r"[0-9.]+", "#", " ".join(text.split()))
