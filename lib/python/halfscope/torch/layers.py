@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils.hooks import RemovableHandle
@@ -55,7 +56,7 @@ class Layers:
                 hook.remove()
         self._hooks = {}
 
-    def _after_forward(self, name: str, module: torch.nn.Module, inputs: tuple, output: object) -> None:
+    def _after_forward(self, name: str, module: torch.nn.Module, inputs: tuple, output: Any) -> None:
         if self.operations is not None:
             self.operations.after(module, inputs, output)
         if not torch.is_grad_enabled():

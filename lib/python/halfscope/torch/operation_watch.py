@@ -122,7 +122,7 @@ class OperationWatch(TorchDispatchMode):
             self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
         else:
             self.looked += 1
-            inputs = [storage_key(given), storage_key(layer.weight)]  # type: ignore[arg-type]
+            inputs = [storage_key(given), storage_key(layer.weight)]
             self._trail.made[storage_key(result)] = Made(operation, operation, None, None, inputs=inputs)
 
     def _look_closely(self, operation: str, args: tuple, result: torch.Tensor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 from weakref import ref
 
 
@@ -13,8 +13,9 @@ class WeakHook:
 
     __torch_unserializable__ = True  # PyTorch need not warn that it leaves the hook of a tensor out
 
-    def __init__(self, method: MethodType, *arguments: Any) -> None:
-        self._owner, self._function, self._arguments = ref(method.__self__), method.__func__, arguments
+    def __init__(self, method: Callable[..., Any], *arguments: Any) -> None:
+        bound = cast(MethodType, method)
+        self._owner, self._function, self._arguments = ref(bound.__self__), bound.__func__, arguments
 
     def __call__(self, *given: Any) -> Any:
         owner = self._owner()

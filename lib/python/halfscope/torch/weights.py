@@ -118,10 +118,12 @@ def _located(parameter: torch.Tensor) -> list[tuple[torch.Tensor, Region | None]
     return [(elements, region_of(elements)) for elements in _readable(parameter)]
 
 
-def _laid_out(weights: torch.Tensor, kept: Kept) -> tuple[Region | None, torch.Tensor]:
+def _laid_out(weights: torch.Tensor, kept: Kept) -> tuple[Region, torch.Tensor]:
     """Where they lie in the order in which they lay before a step that replaced them, and what has to stay alive."""
     for elements, region in _located(weights):
         if region is not None and elements.dtype is torch.float32 and elements.stride() == kept.strides:
             return region, elements
     copy = torch.empty_strided(kept.shape, kept.strides).copy_(elements_of(weights))
-    return region_of(copy), copy
+    region = region_of(copy)
+    assert region is not None  # FP32 in memory
+    return region, copy
