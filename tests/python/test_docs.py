@@ -250,7 +250,12 @@ def test_pages_are_short_and_reached_from_the_readme() -> None:
     assert lengths.pop("README.md") <= 150
     assert {name: length for name, length in lengths.items() if length >= 300} == {}
     assert [path for path in lengths if f"({path})" not in PAGES["README.md"].read_text()] == []
-    long = [f"{name}: {line[:40]}" for name, page in PAGES.items() for line in page.read_text().splitlines() if len(line) > 400]
+    long = [
+        f"{name}: {line[:40]}"
+        for name, page in PAGES.items()
+        for line in page.read_text().splitlines()
+        if len(line) > 400
+    ]
     assert long == []
 
 

@@ -1,4 +1,4 @@
-"""The hooks of docs/guides/files-of-tensors.md on a model with an in-place ReLU, a frozen layer and an unused parameter."""
+"""The hooks of docs/guides/files-of-tensors.md on a model with an in-place ReLU, a frozen and an unused parameter."""
 
 from __future__ import annotations
 
