@@ -16,7 +16,7 @@ def tree(tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def tested(tree: Tree) -> Tree:
-    """A tree with a Python test of each kind, of which ctest and nvcc are stand-ins too."""
+    """A tree with a Python test of each kind, of which ctest, nvcc and the tools that build are stand-ins too."""
     (tree.folder / "tests/python").mkdir(parents=True)
     tests = "import pytest\ndef test_one(): pass\n@pytest.mark.slow\ndef test_two(): pass\n"
     tests += "@pytest.mark.browser\ndef test_three(): pass\n"
@@ -26,4 +26,6 @@ def tested(tree: Tree) -> Tree:
     (tree.folder / "tests/slurm/test_sweep.py").write_text(sweep)
     tree.command("ctest", 'echo "ctest $*" >>"$asked"')
     tree.command("nvcc", "")
+    for tool in ("wheel", "site"):
+        tree.script(tree.folder / "tools" / tool, f'echo "{tool} $*" >>"$asked"')
     return tree

@@ -40,6 +40,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
     built = {line.split()[3] for line in log if re.fullmatch(r"cmake --build --preset \w+", line)}
     assert named - built == set() and built >= {"release", "dev", "fuzz", "cuda", "ptx", "portable"}
     assert "cmake --build --preset release --target all_verify_interface_header_sets" in log
+    assert "site " in log and "wheel --config-settings=cmake.define.HALFSCOPE_WARNINGS_AS_ERRORS=ON" in log
     tests = (
         "release -L install",
         "release -L additions",
@@ -52,7 +53,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
         assert f"ctest --preset {test}" in log
     assert log.count("ctest --preset ptx -j 2 -L gpu") == 2  # in two other schedules
     assert not any("-L long_" in line for line in log)
-    assert result.stdout.splitlines()[-1] == "17 passed, 0 failed"
+    assert result.stdout.splitlines()[-1] == "19 passed, 0 failed"
 
 
 def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> None:
