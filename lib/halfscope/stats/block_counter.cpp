@@ -95,15 +95,6 @@ void count_band(const BandBlocks& blocks, ScaleStep step, const ElementLimits& l
   counts.blocks_at_risk += at_risk;
 }
 
-BlockScale scale_of(const BlockMaxima& maxima, const BlockFormat& format, const TensorFactors& tensor) {
-  return format.rule
-      ->scales({.amax = from_bits(maxima.number),
-                .has_nan = maxima.any > infinity_bits,
-                .element = format.element.format,
-                .tensor = tensor})
-      .first;
-}
-
 detail::RowCounter row_counter(const BlockFormat& format, const TensorFactors& tensor) {
   return {.element = format.element,
           .tensor_scale = format.tensor_scale == TensorScale::none ? 1 : tensor.scale,
@@ -117,6 +108,7 @@ BlockCounter::BlockCounter(const BlockFormat& format, float tensor_amax, ScaledE
     : format_(format),
       tensor_amax_(tensor_amax),
       tensor_(detail::tensor_factors(tensor_amax, format)),
+      scaler_(format_, tensor_),
       exponents_(exponents),
       stream_(stream) {}
 
@@ -134,17 +126,18 @@ void BlockCounter::add(const CountedPart& part, BlockCounts& counts) const {
 
 void BlockCounter::add_band(const CountedPart& band, BlockCounts& counts) const {
   BandBlocks blocks(static_cast<std::size_t>(block_grid(band.shape, format_.block).columns));
-  for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    add_to_maxima(band.row(i), format_.block.columns, blocks.maxima);
-
+  find_maxima(
+      {band.values.data(), band.shape.rows, band.shape.columns, band.shape.columns, format_.block.columns},
+      blocks.maxima);
   const bool chooses = format_.rule->choice != ScaleChoice::single;
+  if (!chooses) scaler_.scale(blocks.maxima, blocks.scales);
   for (std::size_t i = 0; i < blocks.scales.size(); ++i) {
     const BlockMaxima& maxima = blocks.maxima[i];
     const auto range = [&] {  // its divisions take as long as a scale
       return detail::block_range(band.shape, format_.block, static_cast<std::int64_t>(i));
     };
-    blocks.scales[i] = chooses ? detail::choose_scale(band.values, range(), format_, tensor_, tensor_amax_)
-                               : scale_of(maxima, format_, tensor_);
+    if (chooses)
+      blocks.scales[i] = detail::choose_scale(band.values, range(), format_, tensor_, tensor_amax_);
     const bool has_infinity = maxima.number == infinity_bits;
     blocks.amax[i] = has_infinity ? finite_maximum(band.values, range()) : from_bits(maxima.number);
   }

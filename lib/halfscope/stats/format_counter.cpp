@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <halfscope/format/encoding.hpp>
-#include <halfscope/kernel/block/detail/count.hpp>
+#include <halfscope/kernel/block/detail/maxima.hpp>
 
 namespace halfscope {
 namespace {

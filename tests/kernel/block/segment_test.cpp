@@ -1,5 +1,6 @@
 // Blocks by whole segments beside their definition, element by element.
 #include <halfscope/arithmetic/normal.hpp>
+#include <halfscope/core/isa.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
@@ -45,15 +46,20 @@ void check_segments(const BlockFormat& format, const MatrixShape& shape, bool wi
   const auto count = static_cast<std::size_t>(shape.rows * shape.columns);
   const std::vector<float> values = wide_floats(count, with_specials);
   const BlockCodes expected = defined_codes(values, shape, format);
-  const BlockCodes codes = quantise_blocks(values, shape, format);
-  CHECK(codes.scales == expected.scales);
-  CHECK(codes.elements == expected.elements);
-  std::vector<float> numbers(count), rounded = values;
+  std::vector<float> numbers(count);
   decode_blocks(expected, format, numbers);
-  round_blocks(rounded, rounded, shape, format);
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) wrong += same_bits(rounded[i], numbers[i]) ? 0U : 1U;
-  CHECK(wrong == 0);
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    INFO(name_of(isa));
+    const BlockCodes codes = quantise_blocks(values, shape, format);
+    CHECK(codes.scales == expected.scales);
+    CHECK(codes.elements == expected.elements);
+    std::vector<float> rounded = values;
+    round_blocks(rounded, rounded, shape, format);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) wrong += same_bits(rounded[i], numbers[i]) ? 0U : 1U;
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("codes and values of segments are those of the elements one by one", "[block]") {
@@ -67,6 +73,16 @@ TEST_CASE("codes and values of segments are those of the elements one by one", "
         check_segments(format, shape, true);
       }
     }
+  }
+}
+
+TEST_CASE("rows of ordinary blocks are rounded in every element format and step", "[block]") {
+  for (const char* name : {"block(e3m4, 1x48, e8m0/floor)", "block(e6m1, 2x16, e8m0/ceil)",
+                           "block(p3109_k8p4se, 1x32, e8m0/even)", "block(float8_e4m3fnuz, 1x32, e8m0/rceil)",
+                           "block(e2m3, 1x16, fp32/deepseek)", "block(fp8_e5m2, 5x80, fp32/te)",
+                           "nvfp4/modelopt", "nvfp4_16x16/torchao"}) {
+    for (const MatrixShape& shape : {MatrixShape{3, 16}, {7, 79}, {6, 1100}})
+      check_segments(parse_block_format(name), shape, false);
   }
 }
 

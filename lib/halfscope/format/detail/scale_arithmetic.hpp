@@ -52,10 +52,11 @@ template <typename ExponentOf>
   return {{to_bits(scale), scale, factor}};
 }
 
-/// The UE4M3 code nearest to `x`, and its number.
-[[nodiscard]] inline BlockScale ue4m3_scale(float x) {
+/// The UE4M3 code nearest to `x`, its number, and the factor that a rule makes of that.
+[[nodiscard]] inline BlockScale ue4m3_block(float x, const TensorFactors& tensor,
+                                            float (*element_factor)(float, const TensorFactors&)) {
   const float scale = round(x, {.format = ue4m3, .overflow = Overflow::saturate});
-  return {encode(scale, ue4m3), scale, 0};
+  return {encode(scale, ue4m3), scale, element_factor(scale, tensor)};
 }
 
 inline constexpr float largest_ue4m3 = 448, largest_e2m1 = 6;

@@ -1,5 +1,6 @@
 // NVFP4 of TransformerEngine: the block's scale in units of the tensor's, to the nearest E4M3, zero included.
 #include <halfscope/format/detail/scale_arithmetic.hpp>
+#include <halfscope/format/detail/ue4m3_steps.hpp>
 
 namespace halfscope {
 namespace {
@@ -10,11 +11,18 @@ TensorFactors te_tensor(float amax, float largest) {
   return {amax / largest, amax == 0 || factor == 0 ? 1 : factor};
 }
 
+float te_quotient(float amax, const TensorFactors& tensor) {
+  const float sixth = tensor.factor * (1 / detail::largest_e2m1);
+  return std::min(amax * sixth, detail::largest_ue4m3);
+}
+
 /// Elements are multiplied by what takes the scale and the tensor's back.
-BlockScale te_block(float scale, float tensor_factor) {
-  BlockScale block = detail::ue4m3_scale(std::min(scale, detail::largest_ue4m3));
-  block.factor = std::min(1 / (block.value * (1 / tensor_factor)), detail::largest_float);
-  return block;
+float te_element_factor(float scale, const TensorFactors& tensor) {
+  return std::min(1 / (scale * (1 / tensor.factor)), detail::largest_float);
+}
+
+BlockScale te_block(float scale, const TensorFactors& tensor) {
+  return detail::ue4m3_block(std::min(scale, detail::largest_ue4m3), tensor, te_element_factor);
 }
 
 }  // namespace
@@ -24,8 +32,11 @@ TensorFactors tensor_nvfp4_te(float tensor_amax) {
 }
 
 BlockScales scales_nvfp4_te(const BlockMaximum& block) {
-  const float sixth = block.tensor.factor * (1 / detail::largest_e2m1);
-  return {te_block(block.amax * sixth, block.tensor.factor)};
+  return {detail::ue4m3_block(te_quotient(block.amax, block.tensor), block.tensor, te_element_factor)};
+}
+
+detail::Ue4m3Steps detail::steps_nvfp4_te() {
+  return {quotients_of<te_quotient>, te_element_factor};
 }
 
 TensorFactors tensor_four_over_six_448(float tensor_amax) {
@@ -38,7 +49,7 @@ TensorFactors tensor_four_over_six_256(float tensor_amax) {
 
 BlockScales scales_four_over_six(const BlockMaximum& block) {
   const float base = block.amax / detail::largest_e2m1 * block.tensor.factor;
-  return {te_block(base, block.tensor.factor), te_block(base * 1.5f, block.tensor.factor)};
+  return {te_block(base, block.tensor), te_block(base * 1.5f, block.tensor)};
 }
 
 }  // namespace halfscope

@@ -1,7 +1,19 @@
 // NVFP4 of torchao: scales of 2^-6 at least, so that the elements of small blocks flush.
 #include <halfscope/format/detail/scale_arithmetic.hpp>
+#include <halfscope/format/detail/ue4m3_steps.hpp>
 
 namespace halfscope {
+namespace {
+
+float torchao_quotient(float amax, const TensorFactors& tensor) {
+  return std::clamp(amax / detail::largest_e2m1 / tensor.factor, 0x1p-6f, detail::largest_ue4m3);
+}
+
+float torchao_element_factor(float scale, const TensorFactors& tensor) {
+  return 1 / tensor.factor / scale;
+}
+
+}  // namespace
 
 TensorFactors tensor_torchao(float tensor_amax) {
   const float scale = tensor_amax / (detail::largest_e2m1 * detail::largest_ue4m3);
@@ -9,10 +21,12 @@ TensorFactors tensor_torchao(float tensor_amax) {
 }
 
 BlockScales scales_torchao(const BlockMaximum& block) {
-  const float quotient = block.amax / detail::largest_e2m1 / block.tensor.factor;
-  BlockScale scale = detail::ue4m3_scale(std::clamp(quotient, 0x1p-6f, detail::largest_ue4m3));
-  scale.factor = 1 / block.tensor.factor / scale.value;
-  return {scale};
+  const float quotient = torchao_quotient(block.amax, block.tensor);
+  return {detail::ue4m3_block(quotient, block.tensor, torchao_element_factor)};
+}
+
+detail::Ue4m3Steps detail::steps_torchao() {
+  return {quotients_of<torchao_quotient>, torchao_element_factor};
 }
 
 }  // namespace halfscope

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <halfscope/kernel/block/detail/block_element.hpp>
-#include <halfscope/kernel/block/detail/count.hpp>
+#include <halfscope/kernel/block/detail/maxima.hpp>
 
 namespace halfscope::detail {
 namespace {

@@ -5,12 +5,6 @@
 
 namespace halfscope {
 
-void add_to_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks) {
-  dispatch_isa([&]<Isa isa>() {
-    maxima_isa<isa>(values.data(), values.size(), static_cast<std::size_t>(columns), blocks.data());
-  });
-}
-
 void bring_to_scale(std::span<const float> values, const RowScales& row, std::int64_t column,
                     std::span<float> scaled, std::span<float> scales) {
   const ScaledSegment out{values.data(), scaled.data(), scales.data(), values.size()};

@@ -1,4 +1,4 @@
-// Maxima of blocks and counts of their elements, compiled once per instruction set.
+// Counts of the elements of blocks, compiled once per instruction set.
 #include <halfscope/kernel/block/detail/count_simd.hpp>
 
 #include <algorithm>
@@ -8,20 +8,6 @@
 // Nothing here may be emitted out of line under a name that other translation units share.
 namespace halfscope {
 namespace {
-
-/// One block; a length that the compiler knows becomes a few vectors.
-HALFSCOPE_HD void add_block(const float* values, std::size_t count, BlockMaxima& block) {
-  std::int32_t number = static_cast<std::int32_t>(block.number), any = static_cast<std::int32_t>(block.any);
-  constexpr auto infinity = static_cast<std::int32_t>(infinity_bits);
-#pragma omp simd reduction(max : number, any)
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto magnitude = static_cast<std::int32_t>(magnitude_bits(values[i]));
-    any = magnitude > any ? magnitude : any;
-    const std::int32_t without_nan = magnitude > infinity ? 0 : magnitude;
-    number = without_nan > number ? without_nan : number;
-  }
-  block = {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(any)};
-}
 
 template <typename Scaled>
 HALFSCOPE_HD void scale_block(const ScaledSegment& block, const BlockScale& scale, const Scaled& scaled) {
@@ -48,33 +34,7 @@ void divide_block(const ScaledSegment& block, const BlockScale& scale) {
       block, scale, [](float x, float factor) __attribute__((always_inline)) { return x / factor; });
 }
 
-template <std::size_t columns>
-void add_whole_blocks(const float* values, std::size_t blocks, BlockMaxima* maxima) {
-  for (std::size_t i = 0; i < blocks; ++i) add_block(values + i * columns, columns, maxima[i]);
-}
-
-void add_whole_blocks(const float* values, std::size_t blocks, std::size_t columns, BlockMaxima* maxima) {
-  switch (columns) {
-    case 16:
-      return add_whole_blocks<16>(values, blocks, maxima);
-    case 32:
-      return add_whole_blocks<32>(values, blocks, maxima);
-    case 128:
-      return add_whole_blocks<128>(values, blocks, maxima);
-    default:
-      for (std::size_t i = 0; i < blocks; ++i) add_block(values + i * columns, columns, maxima[i]);
-  }
-}
-
 }  // namespace
-
-template <>
-void maxima_isa<target_isa>(const float* values, std::size_t count, std::size_t columns,
-                            BlockMaxima* blocks) {
-  const std::size_t whole = count / columns;
-  add_whole_blocks(values, whole, columns, blocks);
-  if (count % columns != 0) add_block(values + whole * columns, count % columns, blocks[whole]);
-}
 
 template <>
 void bring_to_scale_isa<target_isa>(const RowScales& row, std::int64_t column, const ScaledSegment& out) {

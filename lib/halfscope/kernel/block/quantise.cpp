@@ -62,10 +62,7 @@ BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& sha
   detail::visit_tiles(tensor, [&](const detail::ScaledTile& tile) {
     for (std::size_t i = 0; i < tile.scales.size(); ++i)
       codes.scales[static_cast<std::size_t>(tile.first_block) + i] = tile.scales[i].code;
-    tile.for_each_segment([&](std::int64_t at, std::size_t count, const SegmentScales& scales) {
-      const auto first = static_cast<std::size_t>(at);
-      write_codes(values.subspan(first, count), scales, rounding, codes.elements.data() + first);
-    });
+    detail::write_tile_codes(values, tile, rounding, codes.elements.data());
   });
   return codes;
 }
@@ -91,10 +88,7 @@ void round_blocks(std::span<const float> in, std::span<float> out, const MatrixS
   const detail::TensorInBlocks tensor(in, shape, format);
   const SegmentRounding rounding(format, tensor.factors);
   detail::visit_tiles(tensor, [&](const detail::ScaledTile& tile) {
-    tile.for_each_segment([&](std::int64_t at, std::size_t count, const SegmentScales& scales) {
-      const auto first = static_cast<std::size_t>(at);
-      write_values(in.subspan(first, count), scales, rounding, out.data() + first);
-    });
+    detail::write_tile_values(in, tile, rounding, out.data());
   });
 }
 

@@ -2,6 +2,7 @@
 #include <halfscope/kernel/block/detail/segment_simd.hpp>
 
 #include <halfscope/format/encoding.hpp>
+#include <halfscope/kernel/block/detail/ordinary_lanes.hpp>
 #include <halfscope/kernel/cast/detail/round_lanes.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 
@@ -40,7 +41,8 @@ void with_way(const SegmentRounding& rounding, const Body& body) {
 
 /// Calls body(element) with the function that makes elements of values and factors.
 template <typename Body>
-void with_elements(const SegmentRounding& rounding, const Body& body) {
+void with_elements(const Segment& segment, const SegmentRounding& rounding, const Body& body) {
+  if (segment.is_ordinary && rounding.takes_ordinary) return with_ordinary_lanes(rounding, body);
   switch (round_way(rounding.grid)) {
     case RoundWay::by_adding:
       return with_way<RoundWay::by_adding>(rounding, body);
@@ -123,7 +125,7 @@ void spread_isa<target_isa>(const BlockScale* blocks, const SegmentPlace& place,
 template <>
 void write_values_isa<target_isa>(const Segment& segment, const SegmentRounding& rounding, float* out) {
   const FloatVec tensor = all_lanes(rounding.tensor_scale);
-  with_elements(rounding, [&](auto element) {
+  with_elements(segment, rounding, [&](auto element) {
     for_each_step(segment, [&](const float* x, std::size_t column, std::size_t count) {
       alignas(64) float values[step_columns];
       for (std::size_t i = 0; i < step_columns; i += lanes) {
@@ -139,7 +141,7 @@ template <>
 void write_codes_isa<target_isa>(const Segment& segment, const SegmentRounding& rounding,
                                  std::uint8_t* codes) {
   const CodeLanes code(rounding);
-  with_elements(rounding, [&](auto element) {
+  with_elements(segment, rounding, [&](auto element) {
     for_each_step(segment, [&](const float* x, std::size_t column, std::size_t count) {
       std::uint8_t bytes[step_columns];
       for (std::size_t i = 0; i < step_columns; i += lanes) {
@@ -150,6 +152,62 @@ void write_codes_isa<target_isa>(const Segment& segment, const SegmentRounding& 
       std::memcpy(codes + column, bytes, count);
     });
   });
+}
+
+template <>
+void ordinary_values_isa<target_isa>(const OrdinaryRow& row, const SegmentRounding& rounding, float* out) {
+  const auto write = [&]<bool has_tensor_scale>(auto element) __attribute__((always_inline)) {
+    const FloatVec tensor = all_lanes(rounding.tensor_scale);
+    for_each_ordinary_step(
+        row, [&](const float* x, std::size_t column, std::size_t count, const BlockScale& scale)
+                 __attribute__((always_inline)) {
+                   alignas(64) float values[step_columns];
+                   float* const to = count == step_columns ? out + column : values;
+                   const FloatVec factor = all_lanes(scale.factor), unit = all_lanes(scale.value);
+                   for (std::size_t i = 0; i < step_columns; i += lanes) {
+                     const FloatVec number = element(load(x + i), factor) * unit;
+                     store(to + i, has_tensor_scale ? number * tensor : number);
+                   }
+                   if (count < step_columns) std::memcpy(out + column, values, count * sizeof(float));
+                 });
+  };
+  with_ordinary_lanes(rounding, [&](auto element) {
+    rounding.tensor_scale == 1 ? write.template operator()<false>(element)
+                               : write.template operator()<true>(element);
+  });
+}
+
+template <>
+void ordinary_codes_isa<target_isa>(const OrdinaryRow& row, const SegmentRounding& rounding,
+                                    std::uint8_t* codes) {
+  const CodeLanes code(rounding);
+  with_ordinary_lanes(rounding, [&](auto element) {
+    for_each_ordinary_step(
+        row, [&](const float* x, std::size_t column, std::size_t count,
+                 const BlockScale& scale) __attribute__((always_inline)) {
+          std::uint8_t bytes[step_columns];
+          const FloatVec factor = all_lanes(scale.factor);
+          for (std::size_t i = 0; i < step_columns; i += lanes) {
+            const Bytes some = __builtin_convertvector(as_words(code(element(load(x + i), factor))), Bytes);
+            std::memcpy(bytes + i, &some, sizeof some);
+          }
+          std::memcpy(codes + column, bytes, count);
+        });
+  });
+}
+
+template <>
+void nearest_ue4m3_isa<target_isa>(const float* numbers, std::size_t count, std::uint32_t* codes) {
+  constexpr float place = 0x1p14f;  // whose last bit is the smallest number
+  constexpr std::uint32_t dropped = 20, below_half = (1u << (dropped - 1)) - 1, bias = 120u << 3, nan = 0x7F;
+#pragma omp simd
+  for (std::size_t i = 0; i < count; ++i) {
+    const float x = numbers[i];
+    const std::uint32_t bits = to_bits(x), subnormal = to_bits(x + place) - to_bits(place);
+    const std::uint32_t normal = ((bits + below_half + ((bits >> dropped) & 1u)) >> dropped) - bias;
+    const std::uint32_t code = x < 0x1p-6f ? subnormal : normal;
+    codes[i] = bits > infinity_bits ? nan : code;
+  }
 }
 
 }  // namespace halfscope

@@ -1,22 +1,27 @@
 // Tiles of a matrix in blocks, with the scales of their blocks.
 #include <halfscope/kernel/block/detail/tile.hpp>
 
-#include <halfscope/kernel/block/detail/count.hpp>
+#include <halfscope/format/bits.hpp>
 
 namespace halfscope::detail {
 namespace {
 
-/// The largest magnitudes of a tile's blocks.
-std::vector<BlockMaxima> tile_maxima(const TensorInBlocks& tensor, const BlockRange& range,
-                                     std::size_t blocks) {
-  std::vector<BlockMaxima> maxima(blocks);
-  for (std::int64_t row = 0; row < range.rows; ++row) {
-    const std::int64_t start = (range.first_row + row) * range.stride + range.first_column;
-    add_to_maxima(
-        tensor.values.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(range.columns)),
-        tensor.format.block.columns, maxima);
+/// Whether all numbers, scales and factors are finite, and no factor that divides is 0.
+bool all_are_ordinary(std::span<const BlockMaxima> maxima, std::span<const BlockScale> scales,
+                      ScaleStep step) {
+  const std::uint32_t least_divisor = step == ScaleStep::divide ? 1 : 0;
+  std::uint32_t largest = 0, least = infinity_bits;
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::uint32_t factor = magnitude_bits(scales[i].factor);
+    largest = std::max({largest, maxima[i].any, magnitude_bits(scales[i].value), factor});
+    least = std::min(least, factor);
   }
-  return maxima;
+  return largest < infinity_bits && least >= least_divisor;
+}
+
+OrdinaryRow ordinary_row(std::span<const float> values, const ScaledTile& tile, std::int64_t row) {
+  return {values.subspan(tile.start_of(row), static_cast<std::size_t>(tile.range.columns)), tile.scales,
+          static_cast<std::size_t>(tile.block_columns)};
 }
 
 }  // namespace
@@ -40,34 +45,56 @@ TileGrid::TileGrid(const TensorInBlocks& tensor)
       tiles_per_row((blocks.columns + blocks_per_tile - 1) / blocks_per_tile),
       count(blocks.rows * tiles_per_row) {}
 
-ScaledTile scaled_tile(const TensorInBlocks& tensor, const TileGrid& grid, std::int64_t tile,
-                       std::vector<BlockScale>& scales) {
-  const BlockFormat& format = tensor.format;
-  const std::int64_t column = tile % grid.tiles_per_row * grid.blocks_per_tile;
-  const std::int64_t first_block = tile / grid.tiles_per_row * grid.blocks.columns + column;
-  const auto blocks = static_cast<std::size_t>(std::min(grid.blocks_per_tile, grid.blocks.columns - column));
-  BlockRange range = block_range(tensor.shape, format.block, first_block);
+ScaledTile TileScaler::scale(std::int64_t tile) {
+  const BlockFormat& format = tensor_.format;
+  const std::int64_t column = tile % grid_.tiles_per_row * grid_.blocks_per_tile;
+  const std::int64_t first_block = tile / grid_.tiles_per_row * grid_.blocks.columns + column;
+  const auto blocks =
+      static_cast<std::size_t>(std::min(grid_.blocks_per_tile, grid_.blocks.columns - column));
+  BlockRange range = block_range(tensor_.shape, format.block, first_block);
   range.columns = std::min(static_cast<std::int64_t>(blocks) * format.block.columns,
-                           tensor.shape.columns - range.first_column);
-  scales.resize(blocks);
-  if (format.rule->choice == ScaleChoice::single) {
-    const std::vector<BlockMaxima> maxima = tile_maxima(tensor, range, blocks);
-    for (std::size_t i = 0; i < blocks; ++i) {
-      scales[i] = format.rule
-                      ->scales({.amax = from_bits(maxima[i].number),
-                                .has_nan = maxima[i].any > infinity_bits,
-                                .element = format.element.format,
-                                .tensor = tensor.factors})
-                      .first;
-    }
-  } else {
-    for (std::size_t i = 0; i < blocks; ++i) {
-      const BlockRange block =
-          block_range(tensor.shape, format.block, first_block + static_cast<std::int64_t>(i));
-      scales[i] = choose_scale(tensor.values, block, format, tensor.factors, tensor.amax);
-    }
+                           tensor_.shape.columns - range.first_column);
+  maxima_.resize(blocks);
+  scales_.resize(blocks);
+  ScaledTile scaled{first_block, range, format.block.columns, scales_};
+  find_maxima({tensor_.values.data() + scaled.start_of(0), range.rows, range.stride, range.columns,
+               format.block.columns},
+              maxima_);
+  format.rule->choice == ScaleChoice::single ? scaler_.scale(maxima_, scales_) : choose_scales(first_block);
+  scaled.is_ordinary = all_are_ordinary(maxima_, scales_, format.rule->step);
+  return scaled;
+}
+
+void TileScaler::choose_scales(std::int64_t first_block) {
+  for (std::size_t i = 0; i < scales_.size(); ++i) {
+    const BlockRange block =
+        block_range(tensor_.shape, tensor_.format.block, first_block + static_cast<std::int64_t>(i));
+    scales_[i] = choose_scale(tensor_.values, block, tensor_.format, tensor_.factors, tensor_.amax);
   }
-  return {first_block, range, format.block.columns, scales};
+}
+
+void write_tile_values(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
+                       float* out) {
+  if (tile.is_ordinary && rounding.takes_ordinary && tile.block_columns % ordinary_step == 0) {
+    for (std::int64_t row = 0; row < tile.range.rows; ++row)
+      write_ordinary_values(ordinary_row(values, tile, row), rounding, out + tile.start_of(row));
+    return;
+  }
+  tile.for_each_segment([&](std::size_t at, std::size_t count, const SegmentScales& scales) {
+    write_values(values.subspan(at, count), scales, rounding, out + at);
+  });
+}
+
+void write_tile_codes(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
+                      std::uint8_t* codes) {
+  if (tile.is_ordinary && rounding.takes_ordinary && tile.block_columns % ordinary_step == 0) {
+    for (std::int64_t row = 0; row < tile.range.rows; ++row)
+      write_ordinary_codes(ordinary_row(values, tile, row), rounding, codes + tile.start_of(row));
+    return;
+  }
+  tile.for_each_segment([&](std::size_t at, std::size_t count, const SegmentScales& scales) {
+    write_codes(values.subspan(at, count), scales, rounding, codes + at);
+  });
 }
 
 }  // namespace halfscope::detail

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include <halfscope/kernel/block/detail/block_scaler.hpp>
 #include <halfscope/stats/block_counts.hpp>
 
 namespace halfscope {
@@ -49,6 +50,7 @@ class BlockCounter {
   BlockFormat format_;
   float tensor_amax_;
   TensorFactors tensor_;
+  detail::BlockScaler scaler_;
   ScaledExponents exponents_;
   RandomStream stream_;
 };

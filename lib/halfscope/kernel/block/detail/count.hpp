@@ -1,5 +1,4 @@
-// Loops over a row of elements that share scales by blocks: block maxima, elements at their scale, and
-// counts.
+// Loops over a row of elements that share scales by blocks: elements at their scale, and counts.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +7,6 @@
 #include <halfscope/format/block_format.hpp>
 
 namespace halfscope {
-
-/// Largest magnitudes of a block, as bits of floats: without NaNs, and with them.
-struct BlockMaxima {
-  std::uint32_t number = 0, any = 0;
-};
-
-/// Takes a row of `values` into the maxima of the blocks that it crosses, `columns` elements each, the last
-/// one maybe fewer; `blocks` has a place for each of them.
-void add_to_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks);
 
 /// The scales of a row, each for `columns` elements.
 struct RowScales {

@@ -11,15 +11,6 @@ struct ElementErrors {
   float *known, *errors;
 };
 
-template <Isa isa>
-void maxima_isa(const float* values, std::size_t count, std::size_t columns, BlockMaxima* blocks);
-template <>
-void maxima_isa<Isa::baseline>(const float*, std::size_t, std::size_t, BlockMaxima*);
-template <>
-void maxima_isa<Isa::avx2>(const float*, std::size_t, std::size_t, BlockMaxima*);
-template <>
-void maxima_isa<Isa::avx512>(const float*, std::size_t, std::size_t, BlockMaxima*);
-
 /// The arrays of bring_to_scale.
 struct ScaledSegment {
   const float* values;

@@ -10,6 +10,7 @@ namespace halfscope {
 struct Segment {
   const float *values, *factors, *scales;
   std::size_t count;
+  bool is_ordinary;
 };
 
 /// Columns of a segment, which is `count` long and begins at `column` of a row with blocks of `columns`.
@@ -43,5 +44,32 @@ template <>
 void write_codes_isa<Isa::avx2>(const Segment&, const SegmentRounding&, std::uint8_t*);
 template <>
 void write_codes_isa<Isa::avx512>(const Segment&, const SegmentRounding&, std::uint8_t*);
+
+template <Isa isa>
+void ordinary_values_isa(const OrdinaryRow& row, const SegmentRounding& rounding, float* out);
+template <>
+void ordinary_values_isa<Isa::baseline>(const OrdinaryRow&, const SegmentRounding&, float*);
+template <>
+void ordinary_values_isa<Isa::avx2>(const OrdinaryRow&, const SegmentRounding&, float*);
+template <>
+void ordinary_values_isa<Isa::avx512>(const OrdinaryRow&, const SegmentRounding&, float*);
+
+template <Isa isa>
+void ordinary_codes_isa(const OrdinaryRow& row, const SegmentRounding& rounding, std::uint8_t* codes);
+template <>
+void ordinary_codes_isa<Isa::baseline>(const OrdinaryRow&, const SegmentRounding&, std::uint8_t*);
+template <>
+void ordinary_codes_isa<Isa::avx2>(const OrdinaryRow&, const SegmentRounding&, std::uint8_t*);
+template <>
+void ordinary_codes_isa<Isa::avx512>(const OrdinaryRow&, const SegmentRounding&, std::uint8_t*);
+
+template <Isa isa>
+void nearest_ue4m3_isa(const float* numbers, std::size_t count, std::uint32_t* codes);
+template <>
+void nearest_ue4m3_isa<Isa::baseline>(const float*, std::size_t, std::uint32_t*);
+template <>
+void nearest_ue4m3_isa<Isa::avx2>(const float*, std::size_t, std::uint32_t*);
+template <>
+void nearest_ue4m3_isa<Isa::avx512>(const float*, std::size_t, std::uint32_t*);
 
 }  // namespace halfscope

@@ -8,6 +8,7 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/block_scaler.hpp>
 #include <halfscope/kernel/block/detail/segment.hpp>
 
 namespace halfscope::detail {
@@ -33,23 +34,33 @@ struct ScaledTile {
   BlockRange range{};  ///< all of their elements
   std::int64_t block_columns = 1;
   std::span<const BlockScale> scales;
+  bool is_ordinary = false;  ///< as an OrdinaryRow
 
+  /// Index of the first element of a row.
+  [[nodiscard]] std::size_t start_of(std::int64_t row) const {
+    return static_cast<std::size_t>((range.first_row + row) * range.stride + range.first_column);
+  }
   /// Calls body(index of the first element, count, scales) for each row, in pieces of at most
   /// segment_columns.
   template <typename Body>
   void for_each_segment(const Body& body) const {
     SegmentScales columns;
+    columns.are_ordinary = is_ordinary;
     const auto width = static_cast<std::size_t>(range.columns);
     for (std::size_t column = 0; column < width; column += segment_columns) {
       const std::size_t count = std::min(segment_columns, width - column);
       spread_scales(scales, static_cast<std::size_t>(block_columns), column, count, columns);
-      for (std::int64_t row = 0; row < range.rows; ++row) {
-        const std::int64_t start = (range.first_row + row) * range.stride + range.first_column;
-        body(start + static_cast<std::int64_t>(column), count, columns);
-      }
+      for (std::int64_t row = 0; row < range.rows; ++row) body(start_of(row) + column, count, columns);
     }
   }
 };
+
+/// Writes the values of a tile's elements to their places in `out`, a whole matrix as `values`.
+void write_tile_values(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
+                       float* out);
+/// The same with codes.
+void write_tile_codes(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
+                      std::uint8_t* codes);
 
 /// Tiles of a tensor, numbered row by row.
 struct TileGrid {
@@ -60,20 +71,35 @@ struct TileGrid {
   std::int64_t tiles_per_row, count;
 };
 
-/// The scales of a tile's blocks, and its range.
-[[nodiscard]] ScaledTile scaled_tile(const TensorInBlocks& tensor, const TileGrid& grid, std::int64_t tile,
-                                     std::vector<BlockScale>& scales);
+/// Finds the scales of tiles, one after another, and keeps those of the last one.
+class TileScaler {
+ public:
+  TileScaler(const TensorInBlocks& tensor, const TileGrid& grid, const BlockScaler& scaler)
+      : tensor_(tensor), grid_(grid), scaler_(scaler) {}
+
+  [[nodiscard]] ScaledTile scale(std::int64_t tile);
+
+ private:
+  void choose_scales(std::int64_t first_block);
+
+  const TensorInBlocks& tensor_;
+  const TileGrid& grid_;
+  const BlockScaler& scaler_;
+  std::vector<BlockMaxima> maxima_{};
+  std::vector<BlockScale> scales_{};
+};
 
 /// Calls body(tile) for all tiles, split over the threads.
 template <typename Body>
 void visit_tiles(const TensorInBlocks& tensor, const Body& body) {
   const TileGrid grid(tensor);
-  constexpr std::int64_t elements_per_range = 4096;
+  const BlockScaler scaler(tensor.format, tensor.factors);
+  constexpr std::int64_t elements_per_range = 16384;
   const std::int64_t elements = grid.blocks_per_tile * tensor.format.block.size();
   const std::int64_t grain = std::max<std::int64_t>(1, elements_per_range / elements);
   parallel_for_ranges(grid.count, grain, [&](std::int64_t first, std::int64_t count) {
-    std::vector<BlockScale> scales;
-    for (std::int64_t i = first; i < first + count; ++i) body(scaled_tile(tensor, grid, i, scales));
+    TileScaler tiles(tensor, grid, scaler);
+    for (std::int64_t i = first; i < first + count; ++i) body(tiles.scale(i));
   });
 }
 

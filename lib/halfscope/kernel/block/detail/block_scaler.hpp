@@ -1,0 +1,50 @@
+// Scales of many blocks by a format's rule.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <halfscope/format/block_format.hpp>
+#include <halfscope/format/detail/ue4m3_steps.hpp>
+#include <halfscope/kernel/block/detail/maxima.hpp>
+
+namespace halfscope::detail {
+
+/// The code of an E8M0 scale by the bits of a largest magnitude. It grows by at most one within a binade.
+struct E8m0Steps {
+  struct Binade {
+    std::uint32_t code = 0;    ///< of its first number
+    std::uint32_t next = ~0u;  ///< bits of the first number whose code is one larger
+  };
+  std::array<Binade, 256> binades{};     ///< by exponent field; the last one is of infinity and NaNs
+  std::array<BlockScale, 256> scales{};  ///< by code
+
+  [[nodiscard]] const BlockScale& of(std::uint32_t magnitude) const {
+    const Binade& binade = binades[magnitude >> 23];
+    return scales[binade.code + (magnitude >= binade.next ? 1u : 0u)];
+  }
+};
+
+/// What a format's rule makes of largest magnitudes, bit for bit, from tables where there are any. Not for
+/// rules that choose one of two scales.
+class BlockScaler {
+ public:
+  BlockScaler(const BlockFormat& format, const TensorFactors& tensor);
+
+  /// to[i] is the scale of a block with these maxima.
+  void scale(std::span<const BlockMaxima> blocks, std::span<BlockScale> to) const;
+
+ private:
+  void scale_by_quotients(std::span<const BlockMaxima> blocks, std::span<BlockScale> to) const;
+
+  const ScaleRule* rule_;
+  FloatFormat element_;
+  TensorFactors tensor_;
+  const E8m0Steps* e8m0_ = nullptr;        ///< of rules for E8M0 scales that the table can hold
+  std::optional<Ue4m3Steps> ue4m3_{};      ///< of rules for UE4M3 scales
+  std::array<BlockScale, 128> by_code_{};  ///< UE4M3 scales by code
+};
+
+}  // namespace halfscope::detail

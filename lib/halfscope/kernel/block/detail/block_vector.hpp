@@ -1,0 +1,79 @@
+// Operations of vectors that blocks need beside those of every kernel; only for *_simd.cpp, which are
+// compiled once per instruction set.
+#pragma once
+
+#include <halfscope/kernel/detail/vector.hpp>
+
+// Unnamed: compiled differently for every instruction set, so no two translation units may share it.
+namespace halfscope {
+namespace {
+
+using FourInts [[gnu::vector_size(16)]] = std::int32_t;
+
+HALFSCOPE_HD FourInts larger_ones(FourInts x, FourInts y) {
+  return x > y ? x : y;
+}
+/// The larger ones of a vector's quarters, of its halves, or the vector.
+HALFSCOPE_HD FourInts quartered(Ints x) {
+#if defined(__AVX512F__)
+  using EightInts [[gnu::vector_size(32)]] = std::int32_t;
+  const EightInts low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7),
+                  high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  const EightInts half = low > high ? low : high;
+#elif defined(__AVX2__)
+  const Ints half = x;
+#endif
+#if defined(__AVX2__)
+  return larger_ones(__builtin_shufflevector(half, half, 0, 1, 2, 3),
+                     __builtin_shufflevector(half, half, 4, 5, 6, 7));
+#else
+  return x;
+#endif
+}
+HALFSCOPE_HD std::int32_t largest_of_four(FourInts x) {
+  const FourInts two = larger_ones(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
+  return larger_ones(two, __builtin_shufflevector(two, two, 1, 0, 3, 2))[0];
+}
+HALFSCOPE_HD bool any_of_four_negative(FourInts x) {
+#if defined(__SSE2__)
+  return _mm_movemask_ps(reinterpret_cast<__m128>(x)) != 0;
+#else
+  return (x[0] | x[1] | x[2] | x[3]) < 0;
+#endif
+}
+/// The largest number of each of four vectors.
+HALFSCOPE_HD FourInts largest_of_each(const FourInts (&x)[4]) {
+  const auto interleaved = [](FourInts a, FourInts b) __attribute__((always_inline)) {
+    return larger_ones(__builtin_shufflevector(a, b, 0, 4, 1, 5), __builtin_shufflevector(a, b, 2, 6, 3, 7));
+  };
+  const FourInts first = interleaved(x[0], x[1]), last = interleaved(x[2], x[3]);
+  return larger_ones(__builtin_shufflevector(first, last, 0, 1, 4, 5),
+                     __builtin_shufflevector(first, last, 2, 3, 6, 7));
+}
+
+/// The smaller and the larger one of two numbers; of a NaN and a number, either.
+HALFSCOPE_HD FloatVec smaller(FloatVec x, FloatVec y) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xFFFF, x, y);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(x, y);
+#elif defined(__SSE2__)
+  return _mm_min_ps(x, y);
+#else
+  return x < y ? x : y;
+#endif
+}
+HALFSCOPE_HD FloatVec larger(FloatVec x, FloatVec y) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xFFFF, x, y);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(x, y);
+#elif defined(__SSE2__)
+  return _mm_max_ps(x, y);
+#else
+  return x > y ? x : y;
+#endif
+}
+
+}  // namespace
+}  // namespace halfscope
