@@ -100,9 +100,6 @@ class Caster {
   [[nodiscard]] RandomStream operand_stream(const OperandMatrix& operand, Site where) const;
   /// The scale of a whole operand, whose magnitude a delayed one takes in.
   [[nodiscard]] float operand_scale(const OperandMatrix& operand, const OperandFormat& format) const;
-  /// Rounds an operand whose format has no blocks.
-  void round_scaled(const OperandMatrix& operand, const OperandFormat& format, const Site& site);
-  void round_in_blocks(const OperandMatrix& operand, const BlockFormat& format, const Site& site);
   /// The format in which an update of this step might get lost.
   [[nodiscard]] Quantizer weight_format() const;
 
