@@ -8,6 +8,7 @@
 
 #include <halfscope/core/name_list.hpp>
 #include <halfscope/io/file.hpp>
+#include <halfscope/policy/operands.hpp>
 
 #include "experiments/definition/arm_config.hpp"
 
@@ -53,6 +54,17 @@ std::string point_name(const std::string& key, std::string value) {
   return fmt::format("{}={}", key, value);
 }
 
+/// Whether the part behind a comma is one more of the operands' rules, which have a '=' of their own.
+bool continues_rules(std::string_view assignment, std::string_view part) {
+  if (!assignment.starts_with("operands=")) return false;
+  try {
+    (void)parse_operand_rule(part);
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void check_folder_name(std::string_view kind, std::string_view name) {
@@ -90,10 +102,12 @@ Arm parse_arm(const std::string& text) {
   Arm arm{.name = text.substr(0, colon), .summary = text.substr(colon + 1), .settings = {}};
   std::vector<std::string> assignments;
   for (const std::string_view part : split_at_commas(arm.summary)) {
-    if (assignments.empty() || part.find('=') != std::string_view::npos) {
-      assignments.emplace_back(part);
-    } else {
+    const bool continues = !assignments.empty() && (part.find('=') == std::string_view::npos ||
+                                                    continues_rules(assignments.back(), part));
+    if (continues) {
       assignments.back().append(",").append(part);
+    } else {
+      assignments.emplace_back(part);
     }
   }
   arm.settings = parse_assignments(assignments, "--arm " + arm.name);

@@ -104,6 +104,12 @@ void Trainer::restore_operand_scales(const SafetensorsFile& checkpoint) {
     if (stored.name.starts_with(operand_prefix))
       operand_scales_.restore(stored.name.substr(operand_prefix.size()), stored.array);
   }
+  const bool is_delayed = std::ranges::any_of(caster_.policy().operands, [](const OperandRule& rule) {
+    return rule.format && rule.format->scaling == TensorScaling::delayed;
+  });
+  if (is_delayed && operand_scales_.empty())
+    throw InvalidArgument(
+        fmt::format("it lacks the delayed scales of operands, {}LAYER.PRODUCT.SIDE", operand_prefix));
 }
 
 void Trainer::restore(const SafetensorsFile& checkpoint) {

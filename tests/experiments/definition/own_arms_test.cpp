@@ -18,6 +18,14 @@ TEST_CASE("an arm in one word has a name and settings", "[own_arms]") {
     check_says(message_of<InvalidArgument>([&] { (void)parse_arm(text); }), {"KEY=VALUE"});
 }
 
+TEST_CASE("rules of operands are one setting", "[own_arms]") {
+  const Arm arm =
+      parse_arm("own:policy=nvfp4,operands=*=role@fc2,forward.right=mxfp4,matmul.forward=fp8_e4m3,steps=5");
+  CHECK(arm.settings == Settings{{"policy", "nvfp4"},
+                                 {"operands", "*=role@fc2,forward.right=mxfp4,matmul.forward=fp8_e4m3"},
+                                 {"steps", "5"}});
+}
+
 TEST_CASE("an added arm starts from another where it says so", "[own_arms]") {
   Experiment experiment = tiny();
   add_arm(experiment, parse_arm("s4:like=fp16_mixed,loss_scale=4"));

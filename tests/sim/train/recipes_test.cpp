@@ -76,6 +76,18 @@ TEST_CASE("a delayed scale takes in the largest magnitude of each step, and the 
   }
 }
 
+TEST_CASE("a checkpoint without the delayed scales of its policy is refused", "[operands]") {
+  const TrainConfig config = recipe_config("fp8_delayed");
+  Trainer trainer(config, small_dataset);
+  (void)trainer.step();
+  SafetensorsFile checkpoint = trainer.checkpoint();
+  Trainer(config, small_dataset).restore(checkpoint);
+  std::erase_if(checkpoint.tensors,
+                [](const NamedArray& tensor) { return tensor.name.starts_with("operand_scale."); });
+  check_says(message_of<InvalidArgument>([&] { Trainer(config, small_dataset).restore(checkpoint); }),
+             {"lacks the delayed scales"});
+}
+
 TEST_CASE("a step's record counts each operand that has a format of its own", "[operands]") {
   TrainConfig config = recipe_config("mxfp4", "*=role@conv*, *=role@fc2");
   Trainer trainer(config, small_dataset);
