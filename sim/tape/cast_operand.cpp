@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <halfscope/stats/detail/operand_cast.hpp>
+#include <halfscope/stats/operand_cast.hpp>
 
 #include "sim/tape/cast.hpp"
 
@@ -18,16 +18,12 @@ std::string name_of(const OperandMatrix& operand) {
 }  // namespace
 
 void Caster::quantise(const OperandMatrix& operand, const OperandFormat& format, const CastContext& context) {
-  const Site where = site(operand.layer, detail::role_of(operand.place), context, operand.part);
-  if (format.transform == OperandTransform::hadamard)
-    detail::transform_operand(operand.values, operand.shape);
-  const detail::OperandCast cast{format.format, operand_scale(operand, format),
-                                 operand_stream(operand, where)};
-  const auto counting =
-      events_.watches_operands() ? detail::OperandCounting::counted : detail::OperandCounting::none;
-  const auto counts = detail::round_operand(operand.values, operand.shape, cast, counting);
-  if (counts)
-    events_.notify_operand({where, operand.place, detail::operand_scales_format(format.format), *counts});
+  const Site where = site(operand.layer, role_of(operand.place), context, operand.part);
+  if (format.transform == OperandTransform::hadamard) transform_operand(operand.values, operand.shape);
+  const OperandCast cast{format.format, operand_scale(operand, format), operand_stream(operand, where)};
+  const auto counting = events_.watches_operands() ? OperandCounting::counted : OperandCounting::none;
+  const auto counts = round_operand(operand.values, operand.shape, cast, counting);
+  if (counts) events_.notify_operand({where, operand.place, operand_scales_format(format.format), *counts});
 }
 
 RandomStream Caster::operand_stream(const OperandMatrix& operand, Site where) const {
@@ -39,8 +35,8 @@ RandomStream Caster::operand_stream(const OperandMatrix& operand, Site where) co
 float Caster::operand_scale(const OperandMatrix& operand, const OperandFormat& format) const {
   if (format.scaling == TensorScaling::none) return 1;
   const float largest = from_bits(element_format(format.format).max_finite_bits());
-  const float amax = detail::operand_magnitude(operand.values);
-  if (format.scaling == TensorScaling::current) return detail::current_scale(amax, largest);
+  const float amax = operand_magnitude(operand.values);
+  if (format.scaling == TensorScaling::current) return current_scale(amax, largest);
   const std::string name = name_of(operand);
   if (context_.operand_maxima != nullptr) {
     OperandMaximum& seen = (*context_.operand_maxima)[name];

@@ -8,7 +8,7 @@
 namespace halfscope {
 float OperandScales::scale(const std::string& operand) const {
   const auto found = scales_.find(operand);
-  return found == scales_.end() ? detail::DelayedScale{}.scale : found->second.scale;
+  return found == scales_.end() ? DelayedScale{}.scale : found->second.scale;
 }
 
 void OperandScales::update(const OperandMaxima& step) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <halfscope/device/array.hpp>
-#include <halfscope/policy/detail/operand_scale.hpp>
+#include <halfscope/policy/operand_scale.hpp>
 
 namespace halfscope {
 
@@ -33,7 +33,7 @@ class OperandScales {
   void restore(const std::string& operand, const Array& state);
 
  private:
-  std::map<std::string, detail::DelayedScale> scales_{};
+  std::map<std::string, DelayedScale> scales_{};
 };
 
 }  // namespace halfscope

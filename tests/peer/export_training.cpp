@@ -1,6 +1,7 @@
 // Trains a few steps and writes what a peer needs to train the same: initial weights, batches, learning
 // rates, losses, the weights at the end as after.NAME, and of observed steps the counters of casts as
-// counts.STEP.ROLE.TENSOR: elements, zeros, flushed, subnormal, overflow.
+// counts.STEP.ROLE.TENSOR: elements, zeros, flushed, subnormal, overflow; of operands with formats of their
+// own as operand_counts.STEP.LAYER.PRODUCT.SIDE, as `add_operand_counts` orders them.
 //
 //   export_training FILE.safetensors [key=value ...]      settings as `halfscope run --set` takes them
 #include <fmt/format.h>
@@ -83,6 +84,21 @@ void add_counters(const StepRecord& record, SafetensorsFile& file) {
   }
 }
 
+/// Counts of operands with formats of their own.
+void add_operand_counts(const StepRecord& record, SafetensorsFile& file) {
+  if (!record.observations) return;
+  for (const OperandCounters& operand : record.observations->operands) {
+    const BlockCounts& c = operand.counts;
+    const std::array counted{c.elements, c.zeros,  c.flushed,        c.subnormal,
+                             c.clipped,  c.blocks, c.clipped_blocks, c.zero_scales};
+    Array numbers({std::ssize(counted)});
+    std::ranges::copy(counted, numbers.data());
+    file.tensors.push_back(
+        {fmt::format("operand_counts.{}.{}.{}", record.step, operand.layer, to_string(operand.place)),
+         std::move(numbers)});
+  }
+}
+
 SafetensorsFile train(const TrainConfig& config) {
   const auto dataset = open_dataset(config.dataset, dataset_spec(config));
   Trainer trainer(with_teacher(parsed(config)), *dataset);
@@ -97,6 +113,7 @@ SafetensorsFile train(const TrainConfig& config) {
     add_texts(batch, step, file);
     const StepRecord record = trainer.step();
     add_counters(record, file);
+    add_operand_counts(record, file);
     losses[static_cast<std::size_t>(step)] = record.loss;
     rates[static_cast<std::size_t>(step)] = static_cast<float>(record.learning_rate);
   }

@@ -1,5 +1,5 @@
 // Scales of whole operands against a table of TransformerEngine's.
-#include <halfscope/policy/detail/operand_scale.hpp>
+#include <halfscope/policy/operand_scale.hpp>
 
 #include <limits>
 
@@ -7,8 +7,6 @@
 
 namespace halfscope::operand_scale_test {
 namespace {
-
-using detail::current_scale, detail::DelayedScale;
 
 constexpr float infinity = std::numeric_limits<float>::infinity(),
                 nan = std::numeric_limits<float>::quiet_NaN(),

@@ -1,11 +1,11 @@
 // Scales from largest magnitudes, in FP32 as TransformerEngine computes them.
-#include <halfscope/policy/detail/operand_scale.hpp>
+#include <halfscope/policy/operand_scale.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace halfscope::detail {
+namespace halfscope {
 namespace {
 
 float finite_quotient(float largest, float amax) {
@@ -38,4 +38,4 @@ void DelayedScale::update(float amax, float largest, const DelayedScaling& optio
   if (has_scale(chosen)) scale = finite_quotient(std::ldexp(largest, -options.margin), chosen);
 }
 
-}  // namespace halfscope::detail
+}  // namespace halfscope

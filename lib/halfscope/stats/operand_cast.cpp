@@ -1,5 +1,5 @@
 // Casts of operands: transform, scale of the whole, and rounding in blocks or without.
-#include <halfscope/stats/detail/operand_cast.hpp>
+#include <halfscope/stats/operand_cast.hpp>
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include <halfscope/kernel/block/detail/maxima.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 
-namespace halfscope::detail {
+namespace halfscope {
 namespace {
 
 void multiply(std::span<float> values, float factor) {
@@ -63,4 +63,4 @@ ScaleFormat operand_scales_format(const TensorFormat& format) {
   return blocks == nullptr ? ScaleFormat::fp32 : blocks->scale();
 }
 
-}  // namespace halfscope::detail
+}  // namespace halfscope

@@ -25,6 +25,7 @@ void bind_casts(nanobind::module_& module);
 void bind_confidence(nanobind::module_& module);
 void bind_constants(nanobind::module_& module);
 void bind_policies(nanobind::module_& module);
+void bind_operands(nanobind::module_& module);
 void bind_tensor_file(nanobind::module_& module);
 void bind_explorer(nanobind::module_& module);
 

@@ -49,6 +49,7 @@ NB_MODULE(_core, module) {
   python::bind_confidence(module);
   python::bind_constants(module);
   python::bind_policies(module);
+  python::bind_operands(module);
   python::bind_tensor_file(module);
   python::bind_explorer(module);
 }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* policies_documentation =
     R"doc(The policies with a name: of each a summary, the quantizer of every role, the model of its products, the
-storage of parameters ("reduced" or "fp32"), whether those of batch norm stay FP32, and its operations by list.)doc";
+storage of parameters ("reduced" or "fp32"), whether those of batch norm stay FP32, its operations by list, and the
+rules of its products' operands, which recipes have; and how updates are added to weights in a narrow format.)doc";
 
 nb::dict roles_of(const PrecisionPolicy& policy) {
   nb::dict roles;
@@ -34,12 +35,13 @@ nb::list policies() {
   nb::list table;
   for (const NamedPolicy& entry : policy_table) {
     const PrecisionPolicy policy = entry.make();
-    if (!policy.operands.empty()) continue;  // a recipe, which emulation of modules does not know
     nb::dict row;
     row["policy"] = entry.name;
     row["summary"] = entry.summary;
     row["roles"] = roles_of(policy);
     row["products"] = to_string(policy.products);
+    row["operands"] = to_string(policy.operands);
+    row["weight_sum"] = name_of(policy.weight_sum);
     row["parameters"] = policy.parameters == StoredParameters::reduced ? "reduced" : "fp32";
     row["keep_batch_norm_fp32"] = policy.keep_batch_norm_fp32;
     row["operations"] = lists_of(policy);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,8 +36,11 @@ class DetectorOfModules(Detector):
         return torch.cat([m.permute(0, 2, 3, 1).reshape(len(m), -1, m.shape[1] // 3) for m in maps], dim=1)
 
 
+OPERAND_COUNTS = ("elements", "zeros", "flushed", "subnormal", "clipped", "blocks", "clipped_blocks", "zero_scales")
+
+
 def emulated_detector(exported: dict[str, torch.Tensor], policy: str, scale: float, steps: int) -> tuple:
-    """Losses, and the counts of casts in the first step."""
+    """Losses, and the counts of the first step: of casts and, under "operand_counts", of operands."""
     model = DetectorOfModules(exported)
     optimizer, scaler = torch.optim.Adam(model.parameters()), GradScaler(scale)
     anchors = make_anchors(exported["images.0"].shape[1])
@@ -87,9 +91,13 @@ def first_step(export: Callable) -> tuple[dict[str, torch.Tensor], dict[str, lis
 
 def counts_of(emulated: Emulation) -> dict[str, list[int]]:
     """By "ROLE.TENSOR"."""
+    operands = emulated.operands()
     return {
         f"{role}.{tensor}": [getattr(total, name) for name in COUNTED]
         for (role, tensor), total in emulated.casts().items()
+    } | {
+        f"operand_counts.{layer}.{place}": [getattr(operands[layer, place].counts, name) for name in OPERAND_COUNTS]
+        for layer, place in operands
     }
 
 
@@ -122,6 +130,25 @@ def test_losses_are_the_simulators(export: Callable) -> None:
     for step, (ours, theirs) in enumerate(zip(losses, exported["losses"].tolist())):
         assert math.isclose(ours, theirs, rel_tol=1e-3), f"step {step + 1}: emulated {ours}, simulated {theirs}"
     assert losses[-1] < 0.5 * losses[0]  # it does learn
+
+
+@pytest.mark.parametrize("recipe", ["mxfp8", "fp8_current", "fp8_delayed", "mxfp4"])
+def test_a_recipes_operands_and_losses_are_the_simulators(recipe: str, tmp_path: Path) -> None:
+    """Every operand's counts in the first step of convolutions, and the losses at a scale that fits."""
+    changed = {"policy": recipe, "steps": STEPS, "observe_every": 1000, "loss_scale": 1024}
+    kept = [setting for setting in SETTINGS if setting.partition("=")[0] not in changed]
+    settings = [*kept, *(f"{key}={value}" for key, value in changed.items())]
+    exported = export_training(tmp_path / "training.safetensors", *settings)
+    losses, ours = emulated_detector(exported, recipe, 1024, STEPS)
+    theirs = {
+        name.replace(".1.", ".", 1): [int(count) for count in counts]
+        for name, counts in exported.items()
+        if name.startswith("operand_counts.1.")
+    }
+    assert len(theirs) == 6 * 6 - 1  # the images need no gradient
+    assert {name: counts for name, counts in ours.items() if name.startswith("operand_counts.")} == theirs
+    for step, (loss, their) in enumerate(zip(losses, exported["losses"].tolist())):
+        assert math.isclose(loss, their, rel_tol=1e-3), f"step {step + 1}: emulated {loss}, simulated {their}"
 
 
 TEXT_SETTINGS = (

@@ -65,9 +65,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._results = Results(policy, places, caster, parameters, attention_scale)
         self.marks, self.operands = self._results.marks, self._results.operands
         self.weight_gradient = self._results.weight_gradient
+        self.product_operands = self._results.product_operands
+        self.product_operands.latest = lambda: self.latest
         self._widths = Widths(policy, parameters, self.marks)
         self.is_narrow = self._widths.is_narrow
         self.half = HalfTensors(caster, places.forward, parameters.owner)
+        self.half.product_operands = self.product_operands
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32
         self.zeros: Any = None  # of a step whose zeros get a cause
@@ -140,6 +143,8 @@ class EmulatedArithmetic(TorchDispatchMode):
                 line = self._admit(line, place)
             if place is not None and place.region is Region.FORWARD:
                 self._note(line, place, self._number(line, place), is_wide=False)
+                if line.kind is Kind.PRODUCT and place.formats.operands:
+                    self.product_operands.note(line, args, self.latest)
             result = self.half.run(func, line, (args, kwargs), place)
             if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
                 self._results.mark_wide(result, place.region is Region.BACKWARD)
@@ -205,6 +210,8 @@ class EmulatedArithmetic(TorchDispatchMode):
             or (line.kind is not Kind.EXACT and self._policy.operations.keep(place.module, line, number))
         )
         override = self._note(line, place, number, is_wide or is_cast_up)
+        if line.kind is Kind.PRODUCT and place.formats.operands:
+            self.product_operands.note(line, args, self.latest)
         if override is not None:
             return self._overridden(override, func, line, args, kwargs)
         if not is_wide and not is_cast_up:

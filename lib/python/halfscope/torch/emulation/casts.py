@@ -85,6 +85,18 @@ class Caster:
             self.trail.see_cast(tensor, counts.counts)
         return counts
 
+    def round_operand(self, cast: Any, matrix: torch.Tensor, name: str, part: int) -> Any:
+        """Rounds in place a matrix (..., summed axis) in CPU memory by an `_core.OperandCast`; counts, where any are.
+
+        part: of the operand of a layer with groups, or -1.
+        """
+        counts = self._book.counts()
+        calls = self._call_of(matrix, "operand", name) if cast.is_stochastic else 0
+        return cast.round(
+            matrix.data_ptr(), matrix.numel() // matrix.shape[-1], matrix.shape[-1], name, counts=counts,
+            learns=counts, seed=self._seed, step=self._book.step, part=part if not calls else calls,
+        )  # fmt: skip
+
     def _call_of(self, host: torch.Tensor, role: str, name: str) -> int:
         """How many casts of the tensor came before that of these numbers."""
         calls = self._calls[role, name]

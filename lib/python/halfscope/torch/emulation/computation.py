@@ -13,20 +13,24 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.operations import Kind, Operation, target_of
 from halfscope.torch.emulation.places import Place, Region
 from halfscope.torch.emulation.policies import FP32
+from halfscope.torch.emulation.product_operands import ProductOperands
 
 
 class Computation:
     """Computes an operation by its line of the table; attention_scale: of tiled attention's probabilities."""
 
-    def __init__(self, caster: Caster, attention_scale: float) -> None:
-        self._caster, self._attention_scale = caster, attention_scale
+    def __init__(self, caster: Caster, attention_scale: float, operands: ProductOperands) -> None:
+        self._caster, self._attention_scale, self._operands = caster, attention_scale, operands
 
-    def run(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        """Result of operands that are in their formats already."""
-        model = place.formats.products
-        if line.kind is Kind.PRODUCT and model is not None:
+    def run(self, func: Any, line: Operation, place: Place, arguments: tuple[tuple, tuple], kwargs: dict) -> Any:
+        """arguments: as they were given, and in the formats of their roles already."""
+        model, (given, args) = place.formats.products, arguments
+        see = None
+        if line.kind is Kind.PRODUCT and place.formats.operands:
+            args, see = self._operands.of(line, place, given, args)
+        if line.kind is Kind.PRODUCT and (model is not None or see is not None):
             options = {key: value for key, value in kwargs.items() if key != "out"}
-            result = products.compute(line.name, model, args, options)
+            result = products.compute(line.name, (model or "fp32_fused", see), args, options)
             return _write(result, func, args, kwargs)
         if line.kind is Kind.PRODUCT:
             with backends.own_products():
@@ -43,6 +47,8 @@ class Computation:
 
     def _attention(self, place: Place) -> TiledAttention:
         formats = place.formats
+        if formats.operands and self._operands.images("matmul", place) is not None:
+            raise ValueError("emulate: tiled attention with formats of matmul's operands; give attention='math'")
 
         def rounding(quantizer: str, role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
             def round(tensor: torch.Tensor, name: str) -> torch.Tensor:

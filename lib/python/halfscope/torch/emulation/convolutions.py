@@ -14,8 +14,21 @@ import numpy as np
 import torch
 
 from halfscope import _core
+from halfscope.torch.emulation.product_operands import DATA, FORWARD, LEFT, RIGHT, WEIGHT, See
 
 _FEW = 4  # groups that are multiplied one by one
+
+
+@dataclass(frozen=True)
+class Product:
+    """How a product of patches is computed: the order of its sums, and what it sees of its operands.
+
+    see: None where it sees them as they are; else every group's patches, one after the other, and its weights are
+    brought to formats of their own.
+    """
+
+    model: str
+    see: See | None = None
 
 
 @dataclass(frozen=True)
@@ -57,21 +70,21 @@ def _offsets(shape: tuple[int, ...], geometry: Geometry, channels: int) -> tuple
 
 
 def forward(
-    model: str, images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int],
+    product: Product, images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int],
     padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
 ) -> torch.Tensor:  # fmt: skip
     """As torch.ops.aten.convolution has it."""
     axes = images.dim() - 2
     geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))
     if transposed:
-        result = _spread_product(model, images, weight, geometry, _each(output_padding, axes), groups)
+        result = _spread_product((product, FORWARD), images, weight, geometry, _each(output_padding, axes), groups)
     else:
-        result = _patch_product(model, images, weight, geometry, groups)
+        result = _patch_product((product, FORWARD), images, weight, geometry, groups)
     return result if bias is None else result + bias.reshape(1, -1, *[1] * axes)
 
 
 def backward(
-    model: str, gradient: torch.Tensor, images: torch.Tensor, weight: torch.Tensor, bias_sizes: list[int] | None,
+    product: Product, gradient: torch.Tensor, images: torch.Tensor, weight: torch.Tensor, bias_sizes: list[int] | None,
     stride: list[int], padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int],
     groups: int, output_mask: list[bool],
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
@@ -81,7 +94,7 @@ def backward(
     geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))
     of_images = of_weight = of_bias = None
     if output_mask[0] and transposed:
-        of_images = _patch_product(model, gradient, weight, geometry, groups)
+        of_images = _patch_product((product, DATA), gradient, weight, geometry, groups)
         # Rows that the output's padding added have no position in the images.
         of_images = of_images[_window(2, [slice(0, size) for size in images.shape[2:]])].contiguous()
     elif output_mask[0]:
@@ -92,10 +105,11 @@ def backward(
                 geometry.kernel,
             )
         ]  # fmt: skip
-        of_images = _spread_product(model, gradient, weight, geometry, tuple(missing), groups)
+        of_images = _spread_product((product, DATA), gradient, weight, geometry, tuple(missing), groups)
     if output_mask[1]:
         whole, moved = (gradient, images) if transposed else (images, gradient)
-        of_weight = _weight_gradient(model, whole, moved, tuple(weight.shape), geometry, groups)
+        sides = (LEFT, RIGHT) if transposed else (RIGHT, LEFT)
+        of_weight = _weight_gradient((product, sides), whole, moved, tuple(weight.shape), geometry, groups)
     if output_mask[2]:
         of_bias = channel_sums(gradient)
     return of_images, of_weight, of_bias
@@ -114,25 +128,28 @@ def _each(values: Any, axes: int) -> tuple[int, ...]:
 
 
 def _patch_product(
-    model: str, images: torch.Tensor, weight: torch.Tensor, geometry: Geometry, groups: int
+    asked: tuple[Product, str], images: torch.Tensor, weight: torch.Tensor, geometry: Geometry, groups: int
 ) -> torch.Tensor:
-    """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...)."""
+    """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...); asked: and which product."""
     axes, out = images.dim() - 2, weight.shape[0] // groups
     taps_first = weight.detach().cpu().permute(*range(2, 2 + axes), 1, 0)  # (..., channels of a group, out)
     matrices = [part.reshape(-1, out) for part in taps_first.split(out, dim=-1)]
-    return _multiply(model, _padded(images, geometry.padding), matrices, geometry, images)
+    return _multiply(asked, _padded(images, geometry.padding), matrices, geometry, images)
 
 
 def _multiply(
-    model: str, padded: torch.Tensor, matrices: list[torch.Tensor], geometry: Geometry, like: torch.Tensor
+    asked: tuple[Product, str], padded: torch.Tensor, matrices: list[torch.Tensor], geometry: Geometry, like: torch.Tensor
 ) -> torch.Tensor:
     """Patches of padded images (batch, ..., channels) times a matrix (taps and channels, out) of each group."""
-    channels = padded.shape[-1] // len(matrices)
-    if len(matrices) > _FEW:
+    channels, (product, which) = padded.shape[-1] // len(matrices), asked
+    model = product.model
+    if len(matrices) > _FEW or product.see is not None:
         positions = geometry.unpadded().outputs(tuple(padded.shape[1:-1]))
-        each: Any = _core.matmul(
-            _patches(padded, geometry, positions, channels), torch.stack(matrices), accumulate=model
-        )  # (groups, rows, out of a group)
+        patches, weights = _patches(padded, geometry, positions, channels), torch.stack(matrices)
+        if product.see is not None:
+            patches = _by_group(product.see, patches, f"{which}.{LEFT}", -1)
+            weights = _by_group(product.see, weights, f"{which}.{RIGHT}", -2)
+        each: Any = _core.matmul(patches, weights, accumulate=model)  # (groups, rows, out of a group)
         rows_first = each.transpose(0, 1).reshape(padded.shape[0], *positions, each.shape[0] * each.shape[2])
         return _to_images(rows_first, like)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
@@ -143,6 +160,13 @@ def _multiply(
     ]
     result: Any = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     return _to_images(result.reshape(*corners.shape, result.shape[-1]), like)
+
+
+def _by_group(see: See, matrices: torch.Tensor, where: str, axis: int) -> torch.Tensor:
+    """Matrices (groups, rows, columns) as a product sees them, group by group."""
+    if matrices.shape[0] == 1:
+        return see(matrices[0], where, axis, -1)[None]
+    return torch.stack([see(matrix, where, axis, group) for group, matrix in enumerate(matrices)])
 
 
 def _patches(padded: torch.Tensor, geometry: Geometry, positions: tuple[int, ...], channels: int) -> torch.Tensor:
@@ -156,7 +180,7 @@ def _patches(padded: torch.Tensor, geometry: Geometry, positions: tuple[int, ...
 
 
 def _spread_product(
-    model: str, gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry, missing: tuple[int, ...], groups: int
+    asked: tuple[Product, str], gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry, missing: tuple[int, ...], groups: int
 ) -> torch.Tensor:
     """The transposed product: zeros between the positions of a stride, then the kernel turned around.
 
@@ -181,19 +205,24 @@ def _spread_product(
         part.permute(*range(2, 2 + axes), 0, 1).reshape(-1, part.shape[1]) for part in turned.split(inner)
     ]  # (taps, channels of a group; out)
     plain = replace(geometry, stride=(1,) * axes, padding=(0,) * axes)
-    return _multiply(model, padded, matrices, plain, gradient)
+    return _multiply(asked, padded, matrices, plain, gradient)
 
 
 def _weight_gradient(
-    model: str, images: torch.Tensor, gradient: torch.Tensor, shape: tuple[int, ...], geometry: Geometry, groups: int
-) -> torch.Tensor:
-    """(out, channels of a group, ...): one sum over all positions."""
+    asked: tuple[Product, tuple[str, str]], images: torch.Tensor, gradient: torch.Tensor, shape: tuple[int, ...],
+    geometry: Geometry, groups: int,
+) -> torch.Tensor:  # fmt: skip
+    """(out, channels of a group, ...): one sum over all positions; asked: and the sides of images and gradient."""
+    (product, sides), model = asked, asked[0].model
     padded = _padded(images, geometry.padding)
     channels, groups_out = shape[1], shape[0] // groups
-    if groups > _FEW:
-        patches = _patches(padded, geometry, tuple(gradient.shape[2:]), channels).transpose(1, 2)
-        moved = gradient.detach().cpu().movedim(1, -1).reshape(-1, groups, groups_out).transpose(0, 1)
-        each: Any = _core.matmul(patches, moved.contiguous(), accumulate=model)  # (groups, taps and channels, out)
+    if groups > _FEW or product.see is not None:
+        patches = _patches(padded, geometry, tuple(gradient.shape[2:]), channels)
+        moved = gradient.detach().cpu().movedim(1, -1).reshape(-1, groups, groups_out).transpose(0, 1).contiguous()
+        if product.see is not None:
+            patches = _by_group(product.see, patches, f"{WEIGHT}.{sides[0]}", -2)
+            moved = _by_group(product.see, moved, f"{WEIGHT}.{sides[1]}", -2)
+        each: Any = _core.matmul(patches.transpose(1, 2), moved, accumulate=model)  # (groups, taps and channels, out)
         taps = each.reshape(groups, *geometry.kernel, channels, groups_out).movedim((-1, -2), (1, 2))
         return taps.reshape(shape).contiguous().to(gradient.device)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)

@@ -21,6 +21,8 @@ from halfscope.torch.emulation.candidates import Candidates, keeping_fp32
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.operand_table import OperandTable
+from halfscope.torch.emulation.product_operands import heads_of
 from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.sharding import check_sharding
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
@@ -57,7 +59,7 @@ def emulate(
     hardware of these formats would: operands and results are rounded to the format of their role, matrix products and
     convolutions are summed in the order of a model. What the loop does outside of the model, such as the loss, is FP32.
 
-    policy: a name of `halfscope list policies`; a format such as "bf16" or "fp8_e4m3" for the tensors of the network
+    policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or "fp8_e4m3" for the tensors of the network
         beside FP32 master weights; or a mapping of roles (weight, activation, activation_gradient, weight_gradient,
         master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16 already keep that type.
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
@@ -65,8 +67,8 @@ def emulate(
     accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
-    rules: by pattern of module names, as in a shell, another format, or a mapping of roles, also "accumulate" and
-        "reductions". "MODULES:OPERATIONS" keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind,
+    rules: by pattern of module names, as in a shell, another format, a recipe, or a mapping of roles, also "accumulate",
+        "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS" keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind,
         {"mlp:mul.2": "fp32"} the second mul of a call of mlp.
     seed: of stochastic rounding.
     strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
@@ -101,6 +103,8 @@ class Emulation:
 
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
         policy.check_rules([name for name, _ in trainee.model.named_modules()])
+        self._heads = heads_of(trainee.model) if policy.base.operands else []
+        policy = policy.leaving(self._heads) if self._heads else policy
         self._trainee, self._policy, self._options = trainee, policy, options
         format = policy.histogram_format
         self._found = Findings(Book(options.every, format), Totals(format))
@@ -177,7 +181,9 @@ class Emulation:
         )
         words = "" if found.wire is None else found.wire.words()
         zeros = [] if found.zeros is None else found.zeros.words()
-        text = " ".join(filter(None, [text, *found.scaler.words(), words, *zeros]))
+        left = f"The recipe leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
+        operands = [*self.operands().words(), left]
+        text = " ".join(filter(None, [text, *operands, *found.scaler.words(), words, *zeros]))
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def _finding(self) -> Finding | None:
@@ -209,6 +215,14 @@ class Emulation:
         if self._found.zeros is None:
             raise RuntimeError("zeros: not looked for; give emulate(..., zeros=True)")
         return self._found.zeros
+
+    def operands(self) -> OperandTable:
+        """What the formats of a recipe, such as "nvfp4", did to the operands of products: by layer and operand.
+
+        "forward.left" is x of y = x w, "forward.right" w; data_gradient has dy and w, weight_gradient dy and x. Counts
+        are of all training steps. Empty under policies without formats of operands.
+        """
+        return OperandTable(self._found.operands.rows)
 
     def casts(self) -> dict[tuple[str, str], CastTotals]:
         """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed.

@@ -14,6 +14,7 @@ from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operations import Kind, Operation, target_of, writes_to
 from halfscope.torch.emulation.parameters import Owned
 from halfscope.torch.emulation.places import Place, Region
+from halfscope.torch.emulation.product_operands import ProductOperands
 from halfscope.torch.emulation.policies import REDUCTIONS
 from halfscope.torch.emulation.updates import is_decay
 
@@ -44,6 +45,7 @@ class HalfTensors:
     ) -> None:
         """forward: the operation whose gradient is computed; owner: of a tensor."""
         self._caster, self._forward, self._owner = caster, forward, owner
+        self.product_operands: ProductOperands | None = None
         self.see_result: Callable[[torch.Tensor, torch.Tensor], None] | None = None  # before and after its rounding
 
     def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
@@ -60,7 +62,7 @@ class HalfTensors:
         operands = Operands(_written_tensors(func, line, args, kwargs), is_decay(line, args))
         wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
         kinds = _result_types(line, args, kwargs)
-        own = self._own(line, wide, (kinds[0] if target is None else target.dtype, place))
+        own = self._own(line, (args, *wide), (kinds[0] if target is None else target.dtype, place))
         if own is None:
             own = func(*wide[0], **wide[1])
         elif target is not None:
@@ -69,14 +71,17 @@ class HalfTensors:
         operands.write_back()
         return result
 
-    def _own(self, line: Operation, given: tuple[tuple, dict], about: tuple) -> Any:
-        """The result where the operation is not PyTorch's in FP32; None where it is."""
-        (args, kwargs), (kind, place) = given, about
+    def _own(self, line: Operation, given: tuple[tuple, tuple, dict], about: tuple) -> Any:
+        """The result where the operation is not PyTorch's in FP32; None where it is. given: arguments, and in FP32."""
+        (narrow, args, kwargs), (kind, place) = given, about
         options = {key: value for key, value in kwargs.items() if key != "out"}
         if line.kind is Kind.PRODUCT:
             args = tuple(value for value in args if not isinstance(value, torch.dtype))  # of the result
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
-            return None if model is None else products.compute(line.name, model, args, options)
+            see = None
+            if place is not None and place.formats.operands and self.product_operands is not None:
+                args, see = self.product_operands.of(line, place, narrow, args)
+            return None if model is None else products.compute(line.name, (model, see), args, options)
         if line.kind is Kind.REDUCTION:
             order = place.formats.reductions if place is not None else None
             return sums.compute(line.name, order or REDUCTIONS, args, options)

@@ -22,6 +22,8 @@ class Forward:
     is_wide: bool = False  # computed in FP32, in a model of a narrower format
     narrows: bool = False  # a cast to FP32: the gradient that leaves it has the narrower format again
     site: Any = None  # where the source calls it
+    multiplies: str = ""  # of a product of matrices: "linear" or "matmul"
+    factors: tuple[int, int] = (0, 0)  # of a product: storages of the left operand, and of what counts as its weight
 
 
 class Nodes:

@@ -14,6 +14,7 @@ from halfscope.torch.emulation.operations import Kind, Operation, writes_to
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.product_operands import ProductOperands
 from halfscope.torch.emulation.trees import floats, map_complex, map_floats, results
 
 
@@ -26,7 +27,8 @@ class Results:
         self._places, self._caster, self._parameters = places, caster, parameters
         self.marks = Marks()
         self.operands = Operands(policy, places, caster, parameters, self.marks)
-        self._computation = Computation(caster, attention_scale)
+        self.product_operands = ProductOperands(places, caster, parameters, self.marks)
+        self._computation = Computation(caster, attention_scale, self.product_operands)
         self._written: dict[Any, tuple[str, ...]] = {}
 
     def outside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
@@ -83,7 +85,7 @@ class Results:
         options = {
             key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
-        result = self._computation.run(func, line, place, cast, options)
+        result = self._computation.run(func, line, place, (args, cast), options)
         name = place.tensor(line.name)
         for position, tensor in enumerate(results(result)):
             if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.float32 and position not in line.statistics:
@@ -133,7 +135,7 @@ class Results:
             key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
         if line.kind is not Kind.EXACT:
-            result = self._computation.run(func, line, place, cast, options)
+            result = self._computation.run(func, line, place, (args, cast), options)
             for tensor in floats(result):
                 self.marks.set(tensor, None, is_gradient=True).awaits_rounding = True
             return result

@@ -33,6 +33,7 @@ class Formats:
     optimizer_state: str = FP32
     products: str | None = None
     reductions: str | None = None
+    operands: str = ""  # rules of products' operands in formats of their own
 
     @property
     def rounds(self) -> bool:
@@ -82,6 +83,14 @@ class Policy:
         found = str(_core.describe_quantizer(self._formats.activation_gradient)["format"])
         return "fp16" if found == FP32 else found
 
+    def leaving(self, modules: list[str]) -> Policy:
+        """The same whose recipe leaves the products of `modules`, by name, in the formats of their roles."""
+        other = object.__new__(Policy)
+        rules = "".join(f", *=role@{name}" for name in modules)
+        formats = replace(self._formats, operands=f"{self._formats.operands}{rules}")
+        other.__dict__ = {**self.__dict__, "_at": {}, "_formats": formats}
+        return other
+
     def list_of(self, operation: str | None) -> str:
         """The list that automatic mixed precision has an operation of `halfscope list operations` on."""
         if operation is None:
@@ -110,15 +119,19 @@ class Policy:
         return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
 
     def _with_sums(self, formats: Formats, asked: Mapping[str, str]) -> Formats:
-        products = asked.get("accumulate") or self._accumulate
+        products = asked.get("accumulate") or self._accumulate or formats.products
         tensors = [getattr(formats, role) for role in TENSOR_ROLES]
         narrow = any(quantizer != FP32 for quantizer in tensors)
-        default = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
+        default = "fp32_fused"  # over operands in formats of their own
+        if not formats.operands:
+            default = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
         if products is None and narrow:
             products = default
         split = None if products is None else split_of(products)
         if split is not None and split.inner is None:
             products = f"{split}/{default}"
+        if formats.operands and products not in (None, PYTORCH):
+            _check_operand_sums(formats.operands, str(split.inner or default) if split is not None else str(products))
         reductions = asked.get("reductions") or self._reductions or (REDUCTIONS if narrow else None)
         return replace(formats, products=None if products == PYTORCH else products, reductions=reductions)
 
@@ -132,7 +145,12 @@ def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str]
     table = {row["policy"]: row for row in _core.policy_table()}
     if given in table:
         row = table[given]
-        return given, Formats(**row["roles"]), row["operations"], row["parameters"] == FP32
+        if row["weight_sum"] != "plain":
+            raise ValueError(
+                f"emulate: policy '{given}' adds updates to weights by a sum of its own, which PyTorch's optimizers have "
+                "not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
+            )
+        return given, _formats_of(row), row["operations"], row["parameters"] == FP32
     try:
         quantizer = _quantizer(given)
     except ValueError:
@@ -140,6 +158,17 @@ def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str]
             f"emulate: unknown policy '{given}'; give one of {', '.join(table)}, or a format for all tensors, as 'bf16'"
         ) from None
     return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}, False
+
+
+def _formats_of(row: Mapping[str, Any]) -> Formats:
+    """Of a line of the table of policies; a recipe has operands, and sums that go with them."""
+    recipe = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
+    return Formats(**row["roles"], **recipe)
+
+
+def _recipes() -> dict[str, Formats]:
+    """Policies by name whose operands have formats of their own."""
+    return {row["policy"]: _formats_of(row) for row in _core.policy_table() if row["operands"]}
 
 
 def _roles(given: Mapping[str, Any], where: str) -> Formats:
@@ -150,20 +179,37 @@ def _roles(given: Mapping[str, Any], where: str) -> Formats:
 
 
 def _changes(glob: str, change: Any) -> dict[str, str]:
-    """A rule's: a format for all tensors of the modules, or a mapping of roles, and of the orders of sums."""
+    """A rule's: a format for all tensors of the modules, a recipe, or a mapping of roles, and of the orders of sums."""
     if isinstance(change, str):
-        return dict.fromkeys(TENSOR_ROLES, _quantizer(change))
+        recipe = _recipes().get(change)
+        if recipe is not None:
+            return {**{role: getattr(recipe, role) for role in TENSOR_ROLES}, **_of_operands(recipe)}
+        return {**dict.fromkeys(TENSOR_ROLES, _quantizer(change)), **_of_operands(Formats())}
     if not isinstance(change, Mapping):
         raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")
-    roles = {role: text for role, text in change.items() if role not in SUMS}
+    roles = {role: text for role, text in change.items() if role not in (*SUMS, "operands")}
     _roles(roles, f"rule '{glob}'")
     changes = {role: _quantizer(text) for role, text in roles.items()}
+    if "operands" in change:
+        _core.layer_operands(change["operands"], "linear", "")
+        changes["operands"] = change["operands"]
     if "accumulate" in change:
         asked = change["accumulate"]
         changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)
     if "reductions" in change:
         changes["reductions"] = _checked_reductions(change["reductions"])
     return changes
+
+
+def _check_operand_sums(rules: str, products: str) -> None:
+    try:
+        _core.check_operand_sums(rules, products)
+    except ValueError as error:
+        raise ValueError(f"emulate: {error}") from None
+
+
+def _of_operands(formats: Formats) -> dict[str, Any]:
+    return {"operands": formats.operands, "products": formats.products}
 
 
 def _quantizer(text: str) -> str:

@@ -10,6 +10,7 @@ import torch
 import halfscope
 from halfscope import _core
 from halfscope.torch.emulation import convolutions
+from halfscope.torch.emulation.product_operands import See
 from halfscope.torch.emulation.split_sums import SplitSum, split_of, unsplit
 
 
@@ -82,7 +83,12 @@ _PRODUCTS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def compute(operation: str, model: str, arguments: tuple, options: dict[str, Any]) -> Any:
-    """The operation's result, unrounded; options as PyTorch's operator has them, without `out`."""
-    order = unsplit(model) if operation.startswith("convolution") else model
-    return _PRODUCTS[operation](order, *arguments, **options)
+def compute(operation: str, sums: tuple[str, See | None], arguments: tuple, options: dict[str, Any]) -> Any:
+    """The operation's result, unrounded; options as PyTorch's operator has them, without `out`.
+
+    sums: their order, and how the product of a convolution sees its operands; None: as they are.
+    """
+    model, see = sums
+    if operation.startswith("convolution"):
+        return _PRODUCTS[operation](convolutions.Product(unsplit(model), see), *arguments, **options)
+    return _PRODUCTS[operation](model, *arguments, **options)

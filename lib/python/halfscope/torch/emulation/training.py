@@ -23,6 +23,7 @@ from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Computed, Places, replace_attribute
 from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.emulation.operand_table import OperandBook
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.shadows import Shadows
 from halfscope.torch.emulation.shard_counts import add_up
@@ -82,6 +83,7 @@ class Findings:
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
+    operands: OperandBook = field(default_factory=OperandBook)  # of products, in formats of their own
     describes: bool = True  # the first overflow
     trail: LiveTrail | None = None
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
@@ -102,6 +104,7 @@ class EmulatedTraining:
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         _, scale = parse_attention(options.attention)
         self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale))
+        self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         self._rounds = any(own.rounds for own in formats)
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
@@ -325,6 +328,7 @@ class EmulatedTraining:
         found.steps += 1
         found.skipped += not self._stepped
         found.book.end_step(self._stepped)
+        found.operands.end_step()
         rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
         record: dict[str, Any] = {
             "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,

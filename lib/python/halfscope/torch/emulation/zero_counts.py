@@ -8,23 +8,25 @@ from dataclasses import dataclass, field
 
 import torch
 
-# By code: heading of the table, and the cause in words. Codes 0 to 3 are in the order of the data.
+# By code: heading of the table, and the cause in words. Codes 0 to 4 are in the order of the data.
 CAUSES = {
     "true": "zero in FP32 too",
     "forward": "an activation or weight was flushed in the forward pass",
     "upstream": "the output's gradient was zero already, flushed in a later layer",
     "gradient": "the cast of the output's gradient flushed it",
+    "operand": "the format of the product's operands flushed it",
     "product": "a product or sum was flushed",
     "cancelled": "terms of both signs cancelled",
     "result": "the cast of the result flushed it",
 }
-TRUE, FORWARD, UPSTREAM, GRADIENT, PRODUCT, CANCELLED, RESULT = range(len(CAUSES))
+TRUE, FORWARD, UPSTREAM, GRADIENT, OPERAND, PRODUCT, CANCELLED, RESULT = range(len(CAUSES))
 # Changes by cause, of which the most frequent cause of all tensors chooses one.
 _CHANGES = {
     "forward": "Keep the activations of {tensor} in BF16 or FP32: rules={{'{module}': {{'activation': 'bf16'}}}}.",
     "upstream": "Raise the loss scale, or keep activation gradients in BF16, for the gradients of {tensor}.",
     "gradient": "Raise the loss scale, or keep activation gradients in BF16: rules={{'{module}': "
     "{{'activation_gradient': 'bf16'}}}}.",
+    "operand": "Keep the operands of these layers in BF16: rules={{'{module}': 'bf16'}}.",
     "product": "Add up in FP32: emulate(..., accumulate='fp32_fused').",
     "result": "Raise the loss scale, or keep weight gradients in FP32: rules={{'{module}': "
     "{{'weight_gradient': 'fp32'}}}}.",
@@ -100,10 +102,11 @@ class ZeroTable:
     def __str__(self) -> str:
         shown = [found for found in self._ranked() if found.zeros][:20]
         width = max([16, *(len(found.tensor) for found in shown)])
+        causes = [cause for cause in CAUSES if cause != "operand" or any(found.causes[cause] for found in shown)]
         header = f"{'gradient of':<{width}} {'elements':>9} {'zeros':>9}"
-        rows = [header + "".join(f" {cause:>9}" for cause in CAUSES)]
+        rows = [header + "".join(f" {cause:>9}" for cause in causes)]
         for found in shown:
-            counts = "".join(f" {count:>9}" for count in found.causes.values())
+            counts = "".join(f" {found.causes[cause]:>9}" for cause in causes)
             rows.append(f"{found.tensor:<{width}} {found.elements:>9} {found.zeros:>9}{counts}")
         return "\n".join(rows)
 

@@ -1,9 +1,10 @@
 """Causes of the zeros of weight gradients: each backward operation asked again with fewer casts.
 
 The stages are in the order of the data: 0 no cast, 1 casts of the forward pass, 2 casts of later layers' gradients, 3
-the cast of the operand gradient. The cause of a zero is the first stage from which on all terms of its sum are zero; a
-zero with other terms is a flushed product or sum, or cancelled. So causes sum to the zeros. Products, sums and
-scattered sums are judged by their terms, other operations by their values.
+the cast of the operand gradient, 4 the formats of the product's operands, where they have any. The cause of a zero is
+the first stage from which on all terms of its sum are zero; a zero with other terms is a flushed product or sum, or
+cancelled. So causes sum to the zeros. Products, sums and scattered sums are judged by their terms, other operations by
+their values.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from halfscope.torch.emulation.zero_counts import (
     CANCELLED,
     FORWARD,
     GRADIENT,
+    OPERAND,
     PRODUCT,
     RESULT,
     TRUE,
@@ -62,6 +64,8 @@ class ZeroCauses:
         self._latest = lambda: arithmetic.latest
         places.after_node = self._after_node
         arithmetic.operands.see_operands = self._see_operands
+        self._images: tuple | None = None  # operands of a product in formats of their own
+        arithmetic.product_operands.see_images = self._see_images
         self._unrounded: list[tuple[torch.Tensor, torch.Tensor]] = []  # results of 16 bits, and in FP32
         arithmetic.half.see_result = lambda exact, result: self._unrounded.append((result, exact))
 
@@ -74,7 +78,7 @@ class ZeroCauses:
             if not self._places.in_backward:
                 self._products.see(line, args, self._latest())
             return found
-        self._operands, self._unrounded = None, []
+        self._operands, self._images, self._unrounded = None, None, []
         before = [self._before_cast(tensor) for tensor in numbers(args)]
         stages = [self._at(args, before, self._exact.counterpart), self._at(args, before, self._forward.get)]
         result = self._exact.around(run, func, line, args, kwargs)
@@ -85,6 +89,8 @@ class ZeroCauses:
         # Forward operands have their casts from stage 1 on.
         stages[1] = [known if old is not None else own for known, old, own in zip(stages[1], before, cast)]
         stages += [[own if old is None else old for old, own in zip(before, cast)], cast]
+        if self._images is not None:
+            stages.append(list(numbers(self._images)))
         options = {key: map_numbers(value, torch.Tensor.float) for key, value in kwargs.items()}
         at_forward = results(func(*_filled(args, stages[1]), **options))
         made = [self._as_made(tensor) for tensor in results(result)]
@@ -144,6 +150,9 @@ class ZeroCauses:
     def _see_operands(self, operands: tuple) -> None:
         self._operands = operands
 
+    def _see_images(self, operands: tuple) -> None:
+        self._images = operands
+
     def _before_cast(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """A copy of a gradient as it was made; None of another operand."""
         made = self._made.get(tensor)
@@ -193,7 +202,8 @@ class ZeroCauses:
                 continue
             codes = torch.where(total[position] == 0, CANCELLED, PRODUCT).to(torch.uint8)
             stays = torch.ones_like(codes, dtype=torch.bool)
-            for code, found in zip((GRADIENT, UPSTREAM, FORWARD, TRUE), reversed(nonzero)):
+            causes = (TRUE, FORWARD, UPSTREAM, GRADIENT, OPERAND)[: len(nonzero)]
+            for code, found in zip(reversed(causes), reversed(nonzero)):
                 stays &= found[position] == 0
                 codes[stays] = code
             self._codes.set(tensor, codes)

@@ -5,7 +5,7 @@
 
 #include <halfscope/policy/operands.hpp>
 
-namespace halfscope::detail {
+namespace halfscope {
 
 /// TransformerEngine's scale of the operand's own largest magnitude, for a format that ends at `largest`:
 /// largest / amax, the largest float where that is infinite, and 1 where amax is 0, infinite or NaN.
@@ -23,4 +23,4 @@ struct DelayedScale {
   void update(float amax, float largest, const DelayedScaling& options);
 };
 
-}  // namespace halfscope::detail
+}  // namespace halfscope

@@ -9,7 +9,7 @@
 #include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/site.hpp>
 
-namespace halfscope::detail {
+namespace halfscope {
 
 /// The role of the tensor that an operand is made of.
 [[nodiscard]] constexpr Role role_of(const OperandPlace& place) {
@@ -43,4 +43,4 @@ std::optional<BlockCounts> round_operand(std::span<float> values, const MatrixSh
 /// Format of the scales that the counts are of.
 [[nodiscard]] ScaleFormat operand_scales_format(const TensorFormat& format);
 
-}  // namespace halfscope::detail
+}  // namespace halfscope
