@@ -198,6 +198,21 @@ struct HeldFolder {
   const FolderLock& lock;
 };
 
+/// A link in a run's folder, which somebody else may have made, would replace a file outside of it. Links to
+/// folders pass: a checkpoint may lie on another disk.
+void refuse_links(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder, error);
+       !error && entry != std::filesystem::end(entry); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_symlink(ignored) || entry->is_directory(ignored)) continue;
+    throw InvalidArgument(
+        fmt::format("{}: a link to a file, which the run would replace; put a copy of the file in its place, "
+                    "or remove it",
+                    printable(entry->path())));
+  }
+}
+
 RunEnd train_in(const HeldFolder& held, const RunSettings& settings, const Dataset& dataset,
                 const StepFunctions& functions) {
   const RunFolder& folder = held.folder;
@@ -230,6 +245,8 @@ RunEnd run_training(const RunSettings& settings, const Dataset& dataset, const R
                     const StepFunction& after_step, const StopFunction& should_stop) {
   const FolderLock lock(folder.path(),
                         {"is training this run; wait for it and add --resume, or give another --out"});
+  refuse_links(folder.path());
+  refuse_links(folder.path() / "checkpoint");
   if (folder.exists()) folder.check_same(settings);
   if (folder.is_done()) return RunEnd::done;
   try {

@@ -160,6 +160,27 @@ TEST_CASE("records that another changes end the run that writes them", "[run]") 
   }
 }
 
+TEST_CASE("a run replaces no file that a link in its folder leads to", "[run]") {
+  for (const std::string name :
+       {"metrics.jsonl", "histograms.jsonl", "status", "environment.json", "summary.json", checkpoint_file}) {
+    INFO(name);
+    const SmallRun run;
+    fs::create_directories((run / name.c_str()).parent_path());
+    const fs::path outside = run.temporary.path() / "outside";
+    write_file(outside, "somebody's");
+    fs::create_symlink(outside, run / name.c_str());
+    check_says(message_of<InvalidArgument>([&] { run.train(); }),
+               {name, "a link to a file", "a copy of the file"});
+    CHECK(read_file(outside) == "somebody's");
+  }
+  const SmallRun run;
+  fs::create_directories(run.temporary.path() / "disk");
+  fs::create_directories(run.folder.path());
+  fs::create_directory_symlink(run.temporary.path() / "disk", run / "checkpoint");
+  CHECK(run.train() == RunEnd::done);
+  CHECK(fs::exists(run.temporary.path() / "disk/state.safetensors"));
+}
+
 TEST_CASE("a run whose records were overwritten in their place is not done", "[run]") {
   for (const char* name : record_names) {
     INFO(name);
