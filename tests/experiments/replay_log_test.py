@@ -182,7 +182,7 @@ class ReplayOfLogs(WithFolder):
             "recorded - 7",
             "harmless",
             "A log of DeepSpeed: 40 steps, 7 of them skipped",
-            "7 of the skipped steps lie",
+            "The place of 7 of the skipped steps is not known",
             "'least' takes its gradients as zero",
         ):
             self.assertIn(part, words)
@@ -204,6 +204,19 @@ class ReplayOfLogs(WithFolder):
             self.assertIn(part, words)
         found = self.replay(log, "dynamic")
         self.assertEqual((found["hidden_skips"], found["recorded"]["next_scale_log2"]), (2, 13))
+
+    def test_skips_in_holes_are_in_the_count(self):
+        line = " iteration {}/ 5000 | loss scale: {} | grad norm: 1.000 | number of skipped iterations:   0 |\n"
+        before = "".join(line.format(n, 65536.0) for n in range(10, 60, 10))
+        for scale, row, note in (
+            (8192.0, "recorded - at least 3 -", "At least 3 steps were skipped in holes"),
+            (65536.0, "recorded - unknown -", "No step that the log tells of was skipped."),
+        ):
+            log = self.log(before + "".join(line.format(n, scale) for n in range(4060, 4110, 10)))
+            words = " ".join(self.run_ok("replay", log, "--scaler", "dynamic").split())
+            least = 3 if scale < 65536 else 0
+            for part in (row, note, f"4100 steps, at least {least} of them skipped", "4000 steps lie in holes"):
+                self.assertIn(part, words)
 
     def test_a_file_of_each_kind(self):
         for name, steps, skipped in (("deepspeed", 40, 7), ("megatron", 60, 8)):

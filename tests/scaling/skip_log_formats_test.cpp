@@ -237,6 +237,8 @@ TEST_CASE("a known format without a scale is named, with what would be read", "[
   };
   check_says(message({"abc brain.Event:2 def"}), {"TensorBoard", "CSV", "\"max_abs\": 12.5"});
   check_says(message({"iter 0: loss 10.9, time 100.0ms"}), {"nanoGPT"});
+  check_says(message({"\x1f\x8b\x08..."}), {"gzip has compressed", "gunzip FILE"});
+  check_says(message({"\xff\xfe i t e r"}), {"UTF-16", "iconv -f utf-16"});
   check_says(message({}), {"the file is empty"});
   check_says(message({"epoch 1, loss 2.5"}), {"there is no step in it", "fairseq", "\"scale\": 65536"});
 }

@@ -23,14 +23,20 @@ std::string recorded_scales(const RecordedRun& run) {
   return fmt::format("{}, then {:.3g}", steps, std::log2(*run.next_scale));
 }
 
+/// Skipped steps, with those that no line tells of as far as the log bounds them.
+Cell skips_of(const SkipLog& log, std::int64_t skips) {
+  const std::int64_t least = skips + log.skipped_in_holes;
+  if (log.unknown_steps > 0) return {least > 0 ? fmt::format("at least {}", least) : "unknown", least};
+  if (log.hidden_skips > 0) return {fmt::format("{} to {}", skips, skips + log.hidden_skips), skips};
+  return count_cell(skips);
+}
+
 /// The recorded run itself, in the columns of `table_of`.
 std::vector<Cell> recorded_row(const SkipLog& log, const RecordedRun& run) {
   const Cell none{"-", std::monostate{}};
-  const std::int64_t skips = std::ssize(run.skips);
   return {"recorded",
           none,
-          log.hidden_skips > 0 ? Cell{fmt::format("{} to {}", skips, skips + log.hidden_skips), skips}
-                               : count_cell(skips),
+          skips_of(log, std::ssize(run.skips)),
           run.skips.empty() ? none : count_cell(run.skips.back()),
           recorded_scales(run),
           count_cell(run.first_at_final_scale),
@@ -123,11 +129,10 @@ void print_what_is_unsure(const SkipLog& log) {
         fmt::format("No line counts steps: they are those of the progress bar up to {}.", log.bar_total));
   }
   if (log.unsure_steps > 0 && log.counts_steps) {
-    print_note(
-        fmt::format("{} of the skipped steps lie somewhere between two lines of the log that count steps: "
-                    "they are taken as the "
-                    "first after the earlier line.",
-                    log.unsure_steps));
+    print_note(fmt::format(
+        "The place of {} of the skipped steps is not known: between two lines of the log that count "
+        "steps they are taken as the first after the earlier line.",
+        log.unsure_steps));
   }
   if (log.unsure_scales > 0) {
     print_note(fmt::format(
@@ -149,12 +154,11 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   print_note(verdict_of(log));
   print_reproduction(log, run);
   print_note(fmt::format(
-      "{}: {} step{}, {} of them skipped. A skipped step overflows at its loss scale S and above; below S "
-      "'least' "
-      "takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as that "
-      "bound, "
-      "and with 'any' of them the outcome is the same.",
-      log_words(log.format), log.step_count(), log.step_count() == 1 ? "" : "s", log.skipped,
+      "{}: {} step{}, {}{} of them skipped. A skipped step overflows at its loss scale S and above; below S "
+      "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
+      "that bound, and with 'any' of them the outcome is the same.",
+      log_words(log.format), log.step_count(), log.step_count() == 1 ? "" : "s",
+      log.unknown_steps > 0 ? "at least " : "", log.skipped + log.skipped_in_holes,
       log.has_scaler
           ? "For any other step the log tells that max|g| is at most 65504/S, and at most the "
             "gradients' norm where that is logged"

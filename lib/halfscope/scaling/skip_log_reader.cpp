@@ -19,6 +19,9 @@ struct KnownLog {
 constexpr std::array known_logs{
     KnownLog{"brain.Event:2",
              "a TensorBoard event file; export its scalars as CSV, with columns step and loss_scale"},
+    KnownLog{"\x1f\x8b\x08", "a file that gzip has compressed; unpack it first: gunzip FILE"},
+    KnownLog{"\xff\xfe",
+             "UTF-16, as PowerShell writes it; convert it: iconv -f utf-16 -t utf-8 FILE > train.log"},
     KnownLog{"train_inner | ", "fairseq's log, without a loss scale; train with --fp16"},
     KnownLog{"\"num_updates\"", "fairseq's log, without a loss scale; train with --fp16"},
     KnownLog{"'learning_rate': ",

@@ -94,7 +94,9 @@ std::string say_holes(const SkipLog& log) {
 
 std::string say_skips(const SkipLog& log) {
   const std::vector<LoggedStep> skips = skips_of(log);
-  if (skips.empty()) return log.skipped_in_holes > 0 ? "" : "No step was skipped.";
+  if (skips.empty() && log.skipped_in_holes > 0) return "";
+  if (skips.empty())
+    return log.unknown_steps > 0 ? "No step that the log tells of was skipped." : "No step was skipped.";
   const bool incurable =
       log.ended || std::ranges::any_of(skips, [](const LoggedStep& step) { return step.scale <= 1; });
   if (incurable) return say_incurable(log, skips);
