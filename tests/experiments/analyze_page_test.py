@@ -33,6 +33,16 @@ class Page(Files):
         self.assertEqual([sum(tensor["cells"][0][3]) for tensor in data["tensors"]], [30, 60])
         self.assertEqual(data["format"], "bf16")
 
+    def test_a_page_replaces_no_other_file(self):
+        tensors = self.write("a.safetensors", {"x": [1.0]})
+        content, page = tensors.read_bytes(), self.folder / "page.html"
+        self.refuse("analyze", tensors, "--html", tensors, says=["--html", "a.safetensors is there already and is no page"])
+        self.assertEqual(tensors.read_bytes(), content)
+        page.touch()
+        for _ in range(2):  # an empty file and an older page are replaced
+            self.run_ok("analyze", tensors, "--html", page)
+            self.assertEqual([tensor["name"] for tensor in self.data_of(page)["tensors"]], ["x"])
+
     def test_names_are_not_run(self):
         page = self.folder / "page.html"
         name = "</script><script>alert(1)</script>"

@@ -217,6 +217,7 @@ AnalyzeRequest request_of(const AnalyzeOptions& options) {
   for (const std::string& pattern : options.groups) request.groups.patterns.emplace_back(pattern);
   request.averaging = averaging_of(options);
   check_files(request);
+  require_page(request.page);
   return request;
 }
 

@@ -2,14 +2,30 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/explorer/explorer_page.hpp>
 #include <halfscope/io/file.hpp>
 
 #include "experiments/cli/analyze/analyze_present.hpp"
 
 namespace halfscope {
+
+void require_page(const std::string& path) {
+  constexpr std::string_view beginning = "<!DOCTYPE html>";
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return;
+  std::string found(beginning.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(found.data(), static_cast<std::streamsize>(found.size()));
+  if (file.gcount() == 0 || found == beginning) return;
+  throw InvalidArgument(
+      fmt::format("--html: {} is there already and is no page; give another path, such as {}",
+                  printable(path), printable(path + ".html")));
+}
 
 void write_page(const AnalyzeRequest& request, const Analysis& analysis) {
   ExplorerData data(analysis.format);

@@ -22,6 +22,10 @@ namespace halfscope {
 /// The same as JSON lines: each tensor, each update, and what is said of all of them.
 [[nodiscard]] std::string analysis_json_lines(const Analysis& analysis, const View& view);
 
+/// Throws InvalidArgument where a file that is no page lies at `path`: a page replaces an older one alone, as
+/// FILE and PAGE are easily confused.
+void require_page(const std::string& path);
+
 /// Writes the explorer of the tensors to the request's page. Throws RuntimeFailure where that fails.
 void write_page(const AnalyzeRequest& request, const Analysis& analysis);
 
