@@ -9,7 +9,6 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/gzip_file.hpp>
 
 namespace halfscope {
 namespace {

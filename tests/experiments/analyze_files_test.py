@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import subprocess
+import time
 import unittest
 import zipfile
 
@@ -85,6 +86,11 @@ class Paths(Files):
         self.assertEqual([t["name"].split(":")[-1] for t in json.loads(result.stdout)["tensors"]], ["x"])
         (self.model / "loop.npy").unlink()
         self.assertEqual(self.names(self.model), ["x"])
+        for name in ("model.safetensors.index.json", "config.json"):
+            os.mkfifo(self.model / name)  # which nobody writes to
+        began = time.monotonic()
+        self.assertEqual(self.names(self.model), ["x"])
+        self.assertLess(time.monotonic() - began, 5, "it has waited for a pipe")
         if os.geteuid() != 0:
             self.skipTest("needs root to run as somebody who may not read everything")
         (self.model / "below").mkdir(mode=0o700)
@@ -286,6 +292,10 @@ class Views(Files):
         self.assertLessEqual(max(map(len, shown.text.splitlines())), 40)
         self.assertIn("\nwindow of all: any\n", shown.text)
         self.assertIn("Any loss scale fits", shown.text)
+        text = self.run_ok("analyze", self.write("t.safetensors", {"t": [1e-45] * 3}), "--format", "fp8_e4m3")
+        self.assertIn("\nwindow of all: none\n", text)
+        self.assertIn("No scale fits", text)
+        self.assertNotIn("ny loss scale fits", text)
 
     def test_the_status_line_counts_the_files(self):
         self.shards(5)

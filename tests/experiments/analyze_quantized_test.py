@@ -287,31 +287,65 @@ class Quantized(WithFolder):
                     found = self.analyze(self.folder / f"{layout}.safetensors", "--against", folder)
                     self.assertEqual(found[0]["relative_error"], 0)
 
-    def test_a_shard_whose_other_half_is_not_given_is_one_line(self):
-        """Codes without their scales are no weights; the line says where the scales are."""
-        folder = self.folder / "split"
+    def split(self, name, parts, index):
+        """A folder of two shards: a has the first of `parts` and `a`, b has the others and `b`."""
+        folder = self.folder / name
         folder.mkdir()
-        (folder / "a.safetensors").write_bytes(
-            safetensors({"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16)), "a": ("F32", [2], floats([1.0, 2.0]))})
-        )
-        (folder / "b.safetensors").write_bytes(
-            safetensors({"w.weight_scale_inv": ("F32", [1, 1], floats([0.5])), "b": ("F32", [1], floats([1.0]))})
-        )
-        where = {name: "a.safetensors" for name in ("w.weight", "a")}
-        where |= {name: "b.safetensors" for name in ("w.weight_scale_inv", "b")}
-        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
-        for file, left, says in (
-            ("a", "a", ["'w.weight' is not read", "'w.weight_scale_inv' are in", "b.safetensors; give that file too"]),
-            ("b", "b", ['"w.weight_scale_inv" is not read', "its payload is", "give the one that has it too"]),
-        ):
-            result = halfscope("analyze", folder / f"{file}.safetensors", "--json")
-            self.assertEqual(result.returncode, 2)
-            (line,) = result.stderr.splitlines()
-            for text in (f"{file}.safetensors", *says):
-                self.assertIn(text, line)
-            self.assertEqual([tensor["name"] for tensor in json.loads(result.stdout)["tensors"]], [left])
-        self.assertEqual(len(self.analyze(folder, "--payload")), 4)
-        self.refuse("analyze", self.original, "--against", folder / "b.safetensors", says=["is not read"])
+        (payload, codes), *scales = parts.items()
+        shards = {"a": {payload: codes, "a": ("F32", [2], floats([1.0, 2.0]))}}
+        shards["b"] = {**dict(scales), "b": ("F32", [1], floats([1.0]))}
+        for shard, held in shards.items():
+            (folder / f"{shard}.safetensors").write_bytes(safetensors(held))
+        if index:
+            where = {part: f"{shard}.safetensors" for shard, held in shards.items() for part in held}
+            (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+        return folder
+
+    def test_a_shard_whose_other_half_is_not_given_is_one_line(self):
+        """Codes without their scales are no weights; the line says where the scales are, as an index or a file has it."""
+        layouts = {
+            "deepseek": (
+                {"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16))},
+                {"w.weight_scale_inv": ("F32", [1, 1], floats([0.5]))},
+            ),
+            "mxfp4": ({"w_blocks": ("U8", [2, 1, 16], bytes(32))}, {"w_scales": ("U8", [2, 1], bytes([120, 130]))}),
+            "packed": ({"w.weight": ("U8", [2, 16], bytes(32))}, {"w.weight_scale": ("F8_E4M3", [2, 2], bytes([56] * 4))}),
+            "mxfp6": ({"w.weight": ("F6_E3M2", [2, 32], bytes(48))}, {"w.weight_scale": ("F8_E8M0", [2, 1], bytes([120] * 2))}),
+        }
+        for layout, (payload, scales) in layouts.items():
+            (code_name,), (scale_name,) = payload, scales
+            for index in (True, False):
+                folder = self.split(f"{layout}-{index}", payload | scales, index)
+                for file, left, says in (
+                    ("a", "a", [f'"{code_name}" is not read: its scales are "{scale_name}"', "b.safetensors; give that file too"]),
+                    ("b", "b", [f'"{scale_name}" is not read: its payload is "{code_name}"', "a.safetensors; give that file too"]),
+                ):
+                    with self.subTest(layout=layout, index=index, file=file):
+                        path = folder / f"{file}.safetensors"
+                        result = halfscope("analyze", path, "--json")
+                        self.assertEqual(result.returncode, 2)
+                        (line,) = result.stderr.splitlines()
+                        for text in (f"{path}: tensor", *says):
+                            self.assertIn(text, line)
+                        self.assertEqual([tensor["name"] for tensor in json.loads(result.stdout)["tensors"]], [left])
+                        self.refuse("analyze", self.original, "--against", path, says=says)
+                self.assertEqual(len(self.analyze(folder)), 3)
+                self.assertEqual(len(self.analyze(folder, "--payload")), 4)
+
+    def test_codes_are_numbers_where_no_file_has_scales_for_them(self):
+        """Files beside that are damaged, of another kind, or of another model have none."""
+        path = self.write("codes", {"x": ("F8_E4M3", [2], bytes([0x38, 0x40]))})
+        (self.folder / "broken.safetensors").write_bytes(b"no header")
+        (self.folder / "x_scale.npy").write_bytes(b"no array")
+        (found,) = self.analyze(path)
+        self.assertEqual((found["name"], float(found["max_abs"])), ("x", 2))
+        (self.folder / "model.safetensors.index.json").write_text("[]")  # no index
+        other = {"x": ("F8_E4M3", [2], bytes([0x38, 0x40])), "x_scale": ("F32", [1], floats([0.5]))}
+        whole = self.write("whole", other)
+        self.assertEqual(float(self.analyze(path)[0]["max_abs"]), 2)
+        self.assertEqual([float(tensor["max_abs"]) for tensor in self.analyze(path, whole)], [2, 1])
+        self.write("scales", {"x_scale": ("F32", [1], floats([0.5]))})
+        self.refuse("analyze", path, says=['"x_scale", which is in', "scales.safetensors; give that file too"])
 
     def test_a_checkpoint_of_pytorch_has_quantized_tensors_too(self):
         archive = self.folder / "model.pt"

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace halfscope;
   for (const QuantizedView view : {QuantizedView::payload, QuantizedView::values}) {
     fuzz_file(bytes, size, [&](InputFile file) {
-      const auto shown = show_quantized(open_safetensors(std::move(file)), "input", view);
+      const auto shown = show_quantized(open_safetensors(std::move(file)), "input", {.view = view});
       read_all_tensors(*shown);
       look_into_blocks(*shown);
     });

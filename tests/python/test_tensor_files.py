@@ -6,6 +6,7 @@ import json
 import struct
 import warnings
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -99,21 +100,59 @@ def test_elements_without_a_type_are_stated_by_an_argument(tmp_path: Path) -> No
         halfscope.analyze(tmp_path / "a.raw", dtype="float")
 
 
-def test_a_quantized_tensor_is_its_payload_times_its_scales(tmp_path: Path) -> None:
-    def write(name: str, **parts: tuple[str, list[int], bytes]) -> Path:
-        header, data = {}, b""
-        for part, (dtype, shape, content) in parts.items():
-            end = len(data) + len(content)
-            header[f"w.{part}"] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
-            data += content
-        text = json.dumps(header).encode()
-        (tmp_path / name).write_bytes(struct.pack("<Q", len(text)) + text + data)
-        return tmp_path / name
+Part: TypeAlias = "tuple[str, list[int], bytes]"
+PAYLOAD: Part = ("F8_E4M3", [2, 2], bytes([0x38] * 4))
+SCALES: Part = ("F32", [1, 1], struct.pack("<f", 2.0**-20))
+BIAS: Part = ("F32", [1], struct.pack("<f", 1))
 
-    payload, scales = ("F8_E4M3", [2, 2], bytes([0x38] * 4)), ("F32", [1, 1], struct.pack("<f", 2.0**-20))
-    (tensor,) = halfscope.analyze(write("whole.safetensors", weight=payload, weight_scale_inv=scales)).tensors
+
+def write_parts(path: Path, **parts: Part) -> Path:
+    """A safetensors file with parts of the tensor `w`, each a type, a shape and bytes."""
+    header, data = {}, b""
+    for part, (dtype, shape, content) in parts.items():
+        end = len(data) + len(content)
+        header[f"w.{part}"] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def test_a_quantized_tensor_is_its_payload_times_its_scales(tmp_path: Path) -> None:
+    whole = write_parts(tmp_path / "whole.safetensors", weight=PAYLOAD, weight_scale_inv=SCALES)
+    (tensor,) = halfscope.analyze(whole).tensors
     assert (tensor.name, tensor.max_abs, tensor.subnormal) == ("w.weight", pytest.approx(2.0**-20), 4)
-    stray = write("stray.safetensors", weight_scale_inv=scales, bias=("F32", [1], struct.pack("<f", 1)))
-    with pytest.warns(UserWarning, match=r"\"w.weight_scale_inv\" is not read: its payload is \"w.weight\"") as said:
-        assert [tensor.name for tensor in halfscope.analyze(stray).tensors] == ["w.bias"]
+
+
+def test_payload_and_scales_of_two_files_are_put_together(tmp_path: Path) -> None:
+    """As the command does: files, their folder, a glob and an index of them."""
+    paths = [write_parts(tmp_path / "a.safetensors", weight=PAYLOAD), tmp_path / "b.safetensors"]
+    write_parts(paths[1], weight_scale_inv=SCALES, bias=BIAS)
+    index = tmp_path / "model.safetensors.index.json"
+    names = {"w.weight": "a", "w.weight_scale_inv": "b", "w.bias": "b"}
+    index.write_text(json.dumps({"weight_map": {name: f"{file}.safetensors" for name, file in names.items()}}))
+    expected = [(f"{paths[0]}:w.weight", pytest.approx(2.0**-20), 4), (f"{paths[1]}:w.bias", 1.0, 0)]
+    for given in (paths, tmp_path, str(tmp_path / "*.safetensors"), index, [index, tmp_path]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = halfscope.analyze(given).tensors
+        assert [(tensor.name, tensor.max_abs, tensor.subnormal) for tensor in found] == expected
+    with pytest.raises(ValueError, match=r"its scales are \"w.weight_scale_inv\", which is in .*b.safetensors; "):
+        halfscope.analyze(paths[0])
+    with pytest.warns(UserWarning, match=r"its payload is \"w.weight\", which is in .*a.safetensors; ") as said:
+        assert [tensor.name for tensor in halfscope.analyze(paths[1]).tensors] == ["w.bias"]
     assert "--" not in str(said[0].message)
+
+
+def test_a_folder_says_what_it_does_not_read(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(ValueError, match=r"no .npy, .npz or .safetensors file.*0.h5 is HDF5"):
+        halfscope.analyze(tmp_path)
+    np.save(tmp_path / "x.npy", np.float32([1]))
+    with pytest.warns(UserWarning) as said:
+        assert [tensor.name for tensor in halfscope.analyze(tmp_path).tensors] == ["x"]
+    assert [str(line.message).split(":")[0] for line in said] == [
+        *(f"{tmp_path}/{number}.h5" for number in range(3)), "2 more lines like these"
+    ]  # fmt: skip
+    assert said[0].filename == __file__

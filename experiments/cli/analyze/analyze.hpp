@@ -4,20 +4,17 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <halfscope/explorer/explorer_data.hpp>
+#include <halfscope/io/checkpoint_files.hpp>
 #include <halfscope/io/file_comparison.hpp>
 #include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/file_updates.hpp>
-#include <halfscope/io/quantized_file.hpp>
-#include <halfscope/io/tensor_file.hpp>
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
-#include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/tensor_groups.hpp"
 #include "experiments/cli/exit_status.hpp"
 
@@ -96,22 +93,16 @@ struct Analysis {
 struct SelectedFile {
   std::string name{};  ///< for messages
   std::unique_ptr<QuantizedFile> file{};
-  std::set<std::string> held{};        ///< names of all that the file holds, what cannot be read of it too
-  std::vector<std::size_t> tensors{};  ///< ascending indices
-  std::size_t left_out = 0;            ///< tensors that are not asked for
+  std::vector<std::string> contradictions{};  ///< see CheckpointFile
+  std::vector<std::size_t> tensors{};         ///< ascending indices
+  std::size_t left_out = 0;                   ///< tensors that are not asked for
   std::string first_left_out{};
   bool is_damaged = false;  ///< as turned out while it was read
 };
 
-class SplitParts;
-
-/// `parts` are of the files that are given with this one. Throws InvalidArgument where the file cannot be
-/// read.
+/// Opens one of `files`. Throws InvalidArgument where it cannot be read.
 [[nodiscard]] SelectedFile select_tensors(const std::string& path, const TensorSelection& selection,
-                                          SplitParts& parts);
-
-/// All that the file holds, what cannot be read of it too.
-[[nodiscard]] std::set<std::string> names_in(const TensorFile& file);
+                                          CheckpointFiles& files);
 
 /// Appends what is in the request's files. A file that is wrong is one line on stderr, and the others go on.
 /// Throws InvalidArgument where no file holds a tensor that is asked for.

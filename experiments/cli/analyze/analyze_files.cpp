@@ -11,10 +11,7 @@
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/cli/analyze/analyze_paths.hpp"
 #include "experiments/cli/analyze/analyze_rows.hpp"
-#include "experiments/cli/analyze/checkpoint_config.hpp"
-#include "experiments/cli/analyze/split_parts.hpp"
 #include "experiments/run/status_line.hpp"
 
 namespace halfscope {
@@ -49,14 +46,13 @@ class Progress {
 
 class Reader {
  public:
-  Reader(const AnalyzeRequest& request, Analysis& analysis, const ExpandedPaths& paths)
+  Reader(const AnalyzeRequest& request, Analysis& analysis, CheckpointFiles& files)
       : request_(request),
         analysis_(analysis),
-        paths_(paths),
-        parts_(paths.files, request.selection),
+        files_(files),
         rows_(request, analysis),
-        progress_(paths.files.size()) {
-    for (const std::string& problem : paths.problems) say(problem);
+        progress_(files.paths().files.size()) {
+    for (const std::string& problem : files.paths().problems) say(problem);
   }
 
   /// Reads `paths`, of which the first is file `first` of all.
@@ -106,12 +102,11 @@ class Reader {
     std::vector<SelectedFile> files;
     for (const std::string& path : paths) {
       try {
-        SelectedFile file = select_tensors(path, request_.selection, parts_);
+        SelectedFile file = select_tensors(path, request_.selection, files_);
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
-        check_against_index(path, file.held);
+        say_all(file.contradictions);
         say_all(file.file->problems());
-        leave_out_codes(path, file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
@@ -132,36 +127,6 @@ class Reader {
     if (skipped.empty()) return file.name + ": holds no tensor";
     return fmt::format("{}: holds no tensor of floating-point numbers; '{}' is skipped ({})", file.name,
                        escaped(skipped[0].name), skipped[0].reason);
-  }
-
-  /// Codes whose scales an index puts into a file that is not given are no weights.
-  void leave_out_codes(const std::string& path, SelectedFile& file) {
-    if (request_.selection.view == QuantizedView::payload) return;
-    std::vector<std::string> lines;
-    std::optional<std::map<std::string, std::string>> shards;
-    std::erase_if(file.tensors, [&](std::size_t index) {
-      const StoredTensor& tensor = file.file->tensors()[index];
-      const bool is_coded = tensor.type == DType::f8_e4m3 || tensor.type == DType::f8_e5m2;
-      if (!is_coded || file.file->has_blocks(index)) return false;
-      if (!shards) shards = files_by_indices_beside(path);
-      for (const char* const suffix : {"_scale_inv", "_scale"}) {
-        const auto scales = shards->find(tensor.name + suffix);
-        if (scales == shards->end()) continue;
-        lines.push_back(fmt::format(
-            "{}: tensor '{}' is not read: its scales '{}' are in {}; give that file too, or read the codes "
-            "with --payload",
-            file.name, escaped(tensor.name), escaped(scales->first), printable(scales->second)));
-        return true;
-      }
-      return false;
-    });
-    say_all(lines);
-  }
-
-  void check_against_index(const std::string& path, const std::set<std::string>& held) {
-    const auto entry = paths_.indexed.find(path);
-    if (entry == paths_.indexed.end()) return;
-    for (const std::string& line : contradictions(path, entry->second, held)) say(line);
   }
 
   /// The first of many lines of one kind, and how many there are besides.
@@ -194,8 +159,7 @@ class Reader {
 
   const AnalyzeRequest& request_;
   Analysis& analysis_;
-  const ExpandedPaths& paths_;
-  SplitParts parts_;
+  CheckpointFiles& files_;
   Rows rows_;
   Progress progress_;
   bool selected_any_ = false;
@@ -208,17 +172,17 @@ bool TensorSelection::takes(const std::string& tensor) const {
   return (include.empty() || matches_any(include, tensor)) && !matches_any(exclude, tensor);
 }
 
-SelectedFile select_tensors(const std::string& path, const TensorSelection& selection, SplitParts& parts) {
+SelectedFile select_tensors(const std::string& path, const TensorSelection& selection,
+                            CheckpointFiles& files) {
   SelectedFile selected{.name = printable(path)};
   const auto wanted = [&](std::string_view name) {
     if (selection.takes(std::string(name))) return true;
     if (selected.left_out++ == 0) selected.first_left_out = name;
     return false;
   };
-  std::unique_ptr<TensorFile> file = open_tensor_file(path, selection.raw_type, wanted);
-  selected.held = names_in(*file);
-  selected.file = show_quantized(parts.complete(std::move(file), path), selected.name, selection.view,
-                                 weight_block_beside(path));
+  CheckpointFile opened = files.open(path, wanted);
+  selected.file = std::move(opened.file);
+  selected.contradictions = std::move(opened.contradictions);
   const std::vector<StoredTensor>& tensors = selected.file->tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (wanted(tensors[i].name)) selected.tensors.push_back(i);
@@ -226,19 +190,12 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
   return selected;
 }
 
-std::set<std::string> names_in(const TensorFile& file) {
-  std::set<std::string> names;
-  for (const StoredTensor& tensor : file.tensors()) names.insert(tensor.name);
-  for (const SkippedTensor& skipped : file.skipped()) names.insert(skipped.name);
-  return names;
-}
-
 void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
-  const ExpandedPaths paths = expand_paths(request.files);
-  analysis.files = paths.files.size();
-  analysis.not_read = paths.not_read;
-  Reader reader(request, analysis, paths);
-  const std::span<const std::string> files = paths.files;
+  CheckpointFiles checkpoint(expand_paths(request.files), request.selection.raw_type, request.selection.view);
+  const std::span<const std::string> files = checkpoint.paths().files;
+  analysis.files = files.size();
+  analysis.not_read = checkpoint.paths().not_read;
+  Reader reader(request, analysis, checkpoint);
   for (std::size_t first = 0; first < files.size(); first += files_at_a_time)
     reader.read(files.subspan(first, std::min(files_at_a_time, files.size() - first)), first);
   reader.finish();

@@ -6,23 +6,16 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
 
-#include "experiments/cli/analyze/analyze_paths.hpp"
-#include "experiments/cli/analyze/split_parts.hpp"
-
 namespace halfscope {
 
 TensorLookup::TensorLookup(const std::vector<std::string>& words, const TensorSelection& selection) {
-  const ExpandedPaths paths = expand_paths(words);
-  if (!paths.problems.empty()) throw InvalidArgument(paths.problems.front());
-  SplitParts parts(paths.files, selection);
-  for (const std::string& path : paths.files) {
-    files_.push_back(select_tensors(path, selection, parts));
+  CheckpointFiles checkpoint(expand_paths(words), selection.raw_type, selection.view);
+  if (!checkpoint.paths().problems.empty()) throw InvalidArgument(checkpoint.paths().problems.front());
+  for (const std::string& path : checkpoint.paths().files) {
+    files_.push_back(select_tensors(path, selection, checkpoint));
     const SelectedFile& file = files_.back();
-    if (!file.file->problems().empty()) throw InvalidArgument(file.file->problems().front());
-    if (const auto entry = paths.indexed.find(path); entry != paths.indexed.end()) {
-      const auto lines = contradictions(path, entry->second, file.held);
-      if (!lines.empty()) throw InvalidArgument(lines.front());
-    }
+    for (const auto* const lines : {&file.file->problems(), &std::as_const(file.contradictions)})
+      if (!lines->empty()) throw InvalidArgument(lines->front());
     for (const std::size_t index : file.tensors) {
       const std::string& name = file.file->tensors()[index].name;
       const auto [entry, is_new] = by_name_.emplace(name, places_.size());

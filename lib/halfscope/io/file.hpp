@@ -22,6 +22,10 @@ inline constexpr std::size_t longest_line = std::size_t{1} << 26;
 /// and InvalidArgument for a line that is longer than `longest_line`.
 void read_lines(const std::filesystem::path& path, const LineSink& take);
 
+/// The content of a file that gzip has compressed, or that is not compressed. Throws InvalidArgument, naming
+/// it, where it cannot be read, is damaged or ends early.
+[[nodiscard]] std::string read_gzip_file(const std::filesystem::path& path);
+
 /// Puts `contents` at `path`, all of it or none: they go to a temporary file in the same folder, reach the
 /// disk, and only then take the name; on failure the old file stays as it was. Symbolic links are followed.
 /// Throws RuntimeFailure with the path and the system's reason.

@@ -1,5 +1,5 @@
 // Reads gzip files with zlib.
-#include <halfscope/io/gzip_file.hpp>
+#include <halfscope/io/file.hpp>
 
 #include <zlib.h>
 
@@ -7,7 +7,6 @@
 #include <memory>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/io/file.hpp>
 
 namespace halfscope {
 

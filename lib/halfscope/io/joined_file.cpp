@@ -1,5 +1,5 @@
 // Quantized tensors whose payload and scales were sharded apart, in the file of the payload.
-#include <halfscope/io/quantized_file.hpp>
+#include <halfscope/io/detail/joined_file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -107,18 +107,16 @@ bool has_payload(const TensorFile& file, std::string_view name) {
 AbsentParts absent_parts(const TensorFile& file) {
   std::set<std::string> held;
   for_names(file, [&](const std::string& name, bool) { held.insert(name); });
-  std::set<std::string> payloads;
   AbsentParts absent;
   for_names(file, [&](const std::string& name, bool coded) {
     const std::string payload = payload_of(name);
-    if (!payload.empty() && !held.contains(payload)) payloads.insert(payload);
+    if (!payload.empty() && !held.contains(payload)) absent.payloads.emplace(payload, name);
     if (!coded || !payload.empty()) return;
     const bool is_scaled = held.contains(name + "_scale_inv") || held.contains(name + "_scale");
     for (const std::string& scales : scales_of(name))
       if (!held.contains(scales) && (!is_scaled || scales.ends_with("_scale_2")))
-        absent.scales.push_back(scales);
+        absent.scales.emplace_back(scales, name);
   });
-  absent.payloads.assign(payloads.begin(), payloads.end());
   return absent;
 }
 

@@ -106,12 +106,13 @@ std::string layout_words(const QuantizedTensor& tensor) {
 
 class ShownFile : public QuantizedFile {
  public:
-  ShownFile(std::unique_ptr<TensorFile> file, QuantizedParts parts)
+  ShownFile(std::unique_ptr<TensorFile> file, QuantizedParts parts, const FileBeside& beside)
       : file_(std::move(file)), parts_(std::move(parts)) {
     for (const std::string& part : parts_.consumed) left_out_.insert(part);
     for (const QuantizedTensor& tensor : parts_.tensors) add(tensor.name, tensor.shape, {&tensor, {}, 0});
     for (std::size_t i = 0; i < file_->tensors().size(); ++i) pass_on(i);
-    for (const StoredCodes& codes : file_->codes()) show_codes(codes);
+    const NamesOfFile names(*file_);
+    for (const StoredCodes& codes : file_->codes()) show_codes(codes, byte_type_of(names, codes, beside));
     for (const SkippedTensor& skipped : file_->skipped())
       if (!left_out_.contains(skipped.name)) skipped_.push_back(skipped);
   }
@@ -188,9 +189,9 @@ class ShownFile : public QuantizedFile {
     origins_.push_back({nullptr, {}, index});
   }
 
-  void show_codes(const StoredCodes& codes) {
+  void show_codes(const StoredCodes& codes, std::string_view byte_type) {
     if (left_out_.contains(codes.name)) return;
-    auto source = source_of(codes, byte_type_of(*file_, codes));
+    auto source = source_of(codes, byte_type);
     if (!source) return;
     left_out_.insert(codes.name);  // of the skipped ones
     const std::vector<std::int64_t> shape = source->shape;
@@ -221,10 +222,10 @@ class ShownFile : public QuantizedFile {
 }  // namespace
 
 std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file, const std::string& name,
-                                              QuantizedView view, const std::optional<WeightBlock>& block) {
+                                              const QuantizedReading& reading) {
   QuantizedParts parts;
-  if (view == QuantizedView::values) parts = find_quantized(*file, name, block);
-  return std::make_unique<ShownFile>(std::move(file), std::move(parts));
+  if (reading.view == QuantizedView::values) parts = find_quantized(*file, name, reading);
+  return std::make_unique<ShownFile>(std::move(file), std::move(parts), reading.beside);
 }
 
 }  // namespace halfscope

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <halfscope/io/file_updates.hpp>
@@ -74,34 +73,23 @@ class QuantizedFile : public TensorFile {
                                                const std::optional<TensorInFile>& original) const = 0;
 };
 
-/// A tensor of scales in another file than its payload.
-struct LentPart {
-  std::shared_ptr<const TensorFile> file;
-  std::string name;
+/// The file that has a tensor of that name, lacks its partner, and is not read together with this one; for
+/// messages.
+using FileBeside =
+    std::function<std::optional<std::string>(const std::string& tensor, const std::string& partner)>;
+
+struct QuantizedReading {
+  QuantizedView view = QuantizedView::values;
+  std::optional<WeightBlock> block{};  ///< of `X_scale_inv`; without it blocks follow from the shapes
+  FileBeside beside{};                 ///< asked for parts that the file lacks
 };
-
-/// Names of parts of `file`'s quantized tensors that are not in it.
-struct AbsentParts {
-  std::vector<std::string> scales;    ///< of its payloads, each under all names that they may have
-  std::vector<std::string> payloads;  ///< of its scales
-};
-[[nodiscard]] AbsentParts absent_parts(const TensorFile& file);
-
-/// Whether `file` has codes of that name, which scales may multiply.
-[[nodiscard]] bool has_payload(const TensorFile& file, std::string_view name);
-
-/// `file` with `parts` of other files, and without its own scales of `payloads`, which are in other files.
-[[nodiscard]] std::unique_ptr<TensorFile> join_parts(std::unique_ptr<TensorFile> file,
-                                                     std::vector<LentPart> parts,
-                                                     const std::set<std::string>& payloads);
 
 /// Shows `file`, which `name` names in messages. Layouts: `X` with `X_scale_inv` or `X_scale` (per tensor,
 /// per row or in blocks of rows and columns), besides `X_scale_2` for all of it; `X_blocks` (packed FP4, 32 a
-/// block) with `X_scales`. U8 beside scales is packed FP4, as scales it is E8M0. `block`, where it is stated,
-/// is that of `X_scale_inv`; without it blocks follow from the shapes. Throws InvalidArgument
-/// where scales do not fit their payload.
+/// block) with `X_scales`. U8 beside scales is packed FP4, as scales it is E8M0. Throws InvalidArgument where
+/// scales do not fit their payload.
 [[nodiscard]] std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file,
-                                                            const std::string& name, QuantizedView view,
-                                                            const std::optional<WeightBlock>& block = {});
+                                                            const std::string& name,
+                                                            const QuantizedReading& reading = {});
 
 }  // namespace halfscope

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
@@ -28,8 +29,8 @@ std::optional<std::string> without(std::string_view name, std::string_view suffi
 /// Finds and pairs the parts of one file.
 class Pairing {
  public:
-  Pairing(const TensorFile& file, const std::string& file_name, const std::optional<WeightBlock>& block)
-      : file_(file), file_name_(file_name), block_(block) {}
+  Pairing(const TensorFile& file, const std::string& file_name, const QuantizedReading& reading)
+      : file_(file), file_name_(file_name), reading_(reading), names_(file) {}
 
   QuantizedParts parts() {
     for (const StoredCodes& codes : file_.codes()) {
@@ -37,16 +38,16 @@ class Pairing {
       pair_scale(codes.name);
     }
     for (const StoredTensor& tensor : file_.tensors()) pair_scale(tensor.name);
+    if (reading_.beside) leave_out_codes();
     return std::move(parts_);
   }
 
  private:
   std::optional<CodeSource> find(const std::string& name, std::string_view byte_type) const {
-    const auto& tensors = file_.tensors();
-    const auto tensor = std::ranges::find(tensors, name, &StoredTensor::name);
-    if (tensor != tensors.end()) return source_of(file_, static_cast<std::size_t>(tensor - tensors.begin()));
-    const auto codes = std::ranges::find(file_.codes(), name, &StoredCodes::name);
-    return codes == file_.codes().end() ? std::nullopt : source_of(*codes, byte_type);
+    if (const auto tensor = names_.tensors.find(name); tensor != names_.tensors.end())
+      return source_of(file_, tensor->second);
+    const auto codes = names_.codes.find(name);
+    return codes == names_.codes.end() ? std::nullopt : source_of(file_.codes()[codes->second], byte_type);
   }
 
   [[noreturn]] void refuse_tensor(const std::string& name, const std::string& problem) const {
@@ -55,10 +56,32 @@ class Pairing {
 
   /// A part that means nothing by itself; the rest of the file is read.
   void leave_out(const std::string& name, std::string_view lacks, const std::string& other) {
-    parts_.problems.push_back(fmt::format(
-        "{}: tensor {} is not read: {} {}, which is not in the file; give the one that has it too",
-        file_name_, excerpt(name), lacks, excerpt(other)));
+    const auto file = reading_.beside ? reading_.beside(other, name) : std::nullopt;
+    leave_out_for(name, fmt::format("{} {}", lacks, excerpt(other)), file);
+  }
+
+  void leave_out_for(const std::string& name, const std::string& lacks,
+                     const std::optional<std::string>& file) {
+    parts_.problems.push_back(fmt::format("{}: tensor {} is not read: {}, which is {}", file_name_,
+                                          excerpt(name), lacks,
+                                          file ? fmt::format("in {}; give that file too", *file)
+                                               : "not in the file; give the one that has it too"));
     parts_.consumed.push_back(name);
+  }
+
+  /// Codes that another file has scales for are no weights; without such a file they are numbers.
+  void leave_out_codes() {
+    const std::set<std::string> taken(parts_.consumed.begin(), parts_.consumed.end());
+    const auto look = [&](const std::string& name) {
+      if (taken.contains(name)) return;
+      for (const char* const suffix : {"_scale_inv", "_scale"}) {
+        const auto file = reading_.beside(name + suffix, name);
+        if (file) return leave_out_for(name, fmt::format("its scales are {}", excerpt(name + suffix)), file);
+      }
+    };
+    for (const StoredTensor& tensor : file_.tensors())
+      if (is_eight_bits(tensor.type)) look(tensor.name);
+    for (const StoredCodes& codes : file_.codes()) look(codes.name);
   }
 
   void pair_blocks(const StoredCodes& codes) {
@@ -98,9 +121,7 @@ class Pairing {
   }
 
   /// Integers, say: a quantization that is not read.
-  bool is_skipped(const std::string& name) const {
-    return std::ranges::find(file_.skipped(), name, &SkippedTensor::name) != file_.skipped().end();
-  }
+  bool is_skipped(const std::string& name) const { return names_.skipped.contains(name); }
 
   void add(std::string name, std::vector<std::int64_t> shape, CodeSource payload, const CodeSource& scales) {
     const auto layout = fit_blocks(shape, scales.shape);
@@ -111,7 +132,7 @@ class Pairing {
                             excerpt(scales.name), to_string(scales.shape), to_string(shape)));
     QuantizedTensor tensor{name, std::move(shape), std::move(payload), scales, std::nullopt, *layout};
     add_tensor_scale(tensor);
-    if (block_ && scales.name.ends_with("_scale_inv")) apply_stated_block(tensor);
+    if (reading_.block && scales.name.ends_with("_scale_inv")) apply_stated_block(tensor);
     parts_.consumed.push_back(tensor.payload.name);
     parts_.consumed.push_back(scales.name);
     if (const auto module = without(name, "weight")) parts_.consumed.push_back(*module + "input_scale");
@@ -120,16 +141,17 @@ class Pairing {
 
   /// Takes DeepSeek's blocks from the model's configuration, where the shapes allow several.
   void apply_stated_block(QuantizedTensor& tensor) {
-    if (blocks_fit(tensor.shape, tensor.scales.shape, block_->rows, block_->columns)) {
-      tensor.layout.block_rows = block_->rows;
-      tensor.layout.block_columns = block_->columns;
+    const auto [rows, columns] = *reading_.block;
+    if (blocks_fit(tensor.shape, tensor.scales.shape, rows, columns)) {
+      tensor.layout.block_rows = rows;
+      tensor.layout.block_columns = columns;
       return;
     }
     parts_.problems.push_back(
         fmt::format("{}: tensor {}: config.json says weight_block_size [{}, {}], its scales of shape {} are "
                     "of blocks of {} x {} and are read so; correct config.json, or quantize again",
-                    file_name_, excerpt(tensor.name), block_->rows, block_->columns,
-                    to_string(tensor.scales.shape), tensor.layout.block_rows, tensor.layout.block_columns));
+                    file_name_, excerpt(tensor.name), rows, columns, to_string(tensor.scales.shape),
+                    tensor.layout.block_rows, tensor.layout.block_columns));
   }
 
   void add_tensor_scale(QuantizedTensor& tensor) {
@@ -146,7 +168,8 @@ class Pairing {
 
   const TensorFile& file_;
   const std::string& file_name_;
-  std::optional<WeightBlock> block_;
+  const QuantizedReading& reading_;
+  NamesOfFile names_;
   QuantizedParts parts_;
 };
 
@@ -192,17 +215,26 @@ std::optional<CodeSource> source_of(const StoredCodes& codes, std::string_view b
 }
 
 QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name,
-                              const std::optional<WeightBlock>& block) {
-  return Pairing(file, file_name, block).parts();
+                              const QuantizedReading& reading) {
+  return Pairing(file, file_name, reading).parts();
 }
 
-std::string_view byte_type_of(const TensorFile& file, const StoredCodes& codes) {
+NamesOfFile::NamesOfFile(const TensorFile& file) {
+  const auto add = [](auto& places, const auto& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) places.emplace(list[i].name, i);
+  };
+  add(tensors, file.tensors());
+  add(codes, file.codes());
+  add(skipped, file.skipped());
+}
+
+std::string_view byte_type_of(const NamesOfFile& names, const StoredCodes& codes, const FileBeside& beside) {
   const std::string_view name = codes.name;
   if (name.ends_with("_scales") || name.ends_with("_scale") || name.ends_with("_scale_inv")) return "F8_E8M0";
   if (name.ends_with("_blocks")) return "F4";
-  const auto has_scale = [&](const auto& tensor) { return tensor.name == codes.name + "_scale"; };
+  const std::string scale = codes.name + "_scale";
   const bool is_payload =
-      std::ranges::any_of(file.tensors(), has_scale) || std::ranges::any_of(file.codes(), has_scale);
+      names.tensors.contains(scale) || names.codes.contains(scale) || (beside && beside(scale, codes.name));
   return is_payload ? "F4" : std::string_view();
 }
 

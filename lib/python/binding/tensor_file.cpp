@@ -7,7 +7,8 @@
 #include <filesystem>
 #include <memory>
 
-#include <halfscope/io/quantized_file.hpp>
+#include <halfscope/io/checkpoint_files.hpp>
+#include <halfscope/io/file.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"
@@ -17,13 +18,14 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* tensor_file_documentation =
-    R"doc(The tensors of a file by name, what else it holds with the reason, and lines about quantized tensors.
+    R"doc(Each file's path, tensors by name, and what else it holds by name with the reason; then lines about all.
 
-path: .npy, .npz, .safetensors, .gguf, a checkpoint of PyTorch's, or raw elements of `dtype`, which types the elements
-that NumPy saves as bytes too: f16, bf16, f32, f64, f8_e4m3 or f8_e5m2. Every type becomes float32: float16, bfloat16
-and float8 exactly, float64 rounded to odd, so that counts stay exact. A quantized tensor is its payload times its
-scales; one whose parts are not all in the file is a line. Raises ValueError with the file, and the byte or tensor, for
-one that breaks its format.)doc";
+paths: .npy, .npz, .safetensors, .gguf, checkpoints of PyTorch's, raw elements of `dtype`, which types the elements
+that NumPy saves as bytes too: f16, bf16, f32, f64, f8_e4m3 or f8_e5m2; folders of such files, globs, and indices of
+shards. Every type becomes float32: float16, bfloat16 and float8 exactly, float64 rounded to odd, so that counts stay
+exact. A quantized tensor is its payload times its scales, from two of the files where they lie in two. A line says what
+an index and its files contradict each other in, which part of a quantized tensor is missing, and what of a folder is
+not read. Raises ValueError with the file, and the byte or tensor, for one that breaks its format.)doc";
 
 nb::object read_tensor(const TensorFile& file, std::size_t index) {
   const StoredTensor& tensor = file.tensors()[index];
@@ -35,25 +37,39 @@ nb::object read_tensor(const TensorFile& file, std::size_t index) {
   return to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
 }
 
-nb::tuple read_file(const std::filesystem::path& path, const std::optional<std::string>& dtype) {
+nb::tuple read_file(const std::string& path, const QuantizedFile& file) {
+  nb::dict tensors, skipped;
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    tensors[file.tensors()[i].name.c_str()] = read_tensor(file, i);
+  }
+  for (const SkippedTensor& other : file.skipped()) skipped[other.name.c_str()] = other.reason;
+  return nb::make_tuple(std::filesystem::path(path), tensors, skipped);
+}
+
+nb::tuple read_files(const std::vector<std::filesystem::path>& words,
+                     const std::optional<std::string>& dtype) {
   StatedType stated(std::nullopt, "dtype=");
   if (dtype) stated.type = parse_enum<DType>("dtype", *dtype);
-  const std::unique_ptr<QuantizedFile> file =
-      show_quantized(open_tensor_file(path, stated), path.string(), QuantizedView::values);
-  nb::dict tensors, skipped;
-  for (std::size_t i = 0; i < file->tensors().size(); ++i) {
-    tensors[file->tensors()[i].name.c_str()] = read_tensor(*file, i);
+  CheckpointFiles checkpoint(expand_paths({words.begin(), words.end()}), stated);
+  std::vector<std::string> lines = checkpoint.paths().problems;
+  nb::list files;
+  for (const std::string& path : checkpoint.paths().files) {
+    const CheckpointFile opened = checkpoint.open(path);
+    for (const auto* const more : {&opened.contradictions, &opened.file->problems()})
+      lines.insert(lines.end(), more->begin(), more->end());
+    files.append(read_file(path, *opened.file));
   }
-  for (const SkippedTensor& other : file->skipped()) skipped[other.name.c_str()] = other.reason;
-  return nb::make_tuple(tensors, skipped, file->problems());
+  for (const auto& [file, reason] : checkpoint.paths().not_read)
+    lines.push_back(printable(file) + ": not read: " + reason);
+  return nb::make_tuple(files, lines);
 }
 
 }  // namespace
 
 void bind_tensor_file(nb::module_& module) {
-  module.def("read_tensor_file", read_file, nb::arg("path"), nb::arg("dtype").none() = nb::none(),
-             nb::sig("def read_tensor_file(path: str | os.PathLike, dtype: str | None = None) -> "
-                     "tuple[dict[str, numpy.ndarray], dict[str, str], list[str]]"),
+  module.def("read_tensor_files", read_files, nb::arg("paths"), nb::arg("dtype").none() = nb::none(),
+             nb::sig("def read_tensor_files(paths: list[str | os.PathLike], dtype: str | None = None) -> "
+                     "tuple[list[tuple[pathlib.Path, dict[str, numpy.ndarray], dict[str, str]]], list[str]]"),
              tensor_file_documentation);
 }
 

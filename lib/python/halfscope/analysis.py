@@ -65,8 +65,9 @@ def analyze(
 
     tensors: arrays by name, of any shape: gradients of the unscaled loss, activations or weights. float32, float16,
         bfloat16, float8 or float64 in CPU memory; the last is counted as Histogram.update says. Or the path of a file
-        of them, .npy, .npz, .safetensors, .gguf or a PyTorch checkpoint, or a list of paths; a file is read whole,
-        where the command reads in pieces. No function of a checkpoint's pickle is called.
+        of them, .npy, .npz, .safetensors, .gguf or a PyTorch checkpoint, of a folder of such files, a glob or an index
+        of shards, or a list of these; files are read whole, where the command reads in pieces. A quantized tensor is
+        its payload times its scales. No function of a checkpoint's pickle is called.
     format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
     tolerance: the share of a tensor's norm that underflow may cost at a fitting scale.
     headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.

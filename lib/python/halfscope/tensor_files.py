@@ -10,32 +10,44 @@ from typing import Any, TypeAlias
 from halfscope import _core
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
+SHOWN = 3  # of a list that may be as long as the file
 
 
 def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtype: str | None = None) -> Any:
     """The tensors of a file, or of several under "PATH:NAME"; anything that is no path is returned as it is.
 
+    given: paths of files, of folders of them, globs and indices of shards, as `halfscope analyze` takes them.
     dtype: of elements whose type a file does not tell, as `halfscope analyze --dtype` has it.
 
-    Tensors without floating-point numbers are left out with a warning. Raises ValueError, naming the file, for one that
-    breaks its format or holds no such tensor.
+    A warning names what holds no floating-point numbers and is left out, files of a folder that are not read, and parts
+    of quantized tensors that are missing. Raises ValueError, naming the file, for one that breaks its format, and where
+    no file holds such a tensor.
     """
     if isinstance(given, (str, os.PathLike)):
-        return _read(given, dtype)
+        return _read([given], dtype)
     if isinstance(given, (list, tuple)) and given and all(isinstance(path, (str, os.PathLike)) for path in given):
-        prefixes = ("",) if len(given) == 1 else tuple(f"{os.fspath(path)}:" for path in given)
-        files = [(prefix, _read(path, dtype)) for prefix, path in zip(prefixes, given)]
-        return {prefix + name: array for prefix, tensors in files for name, array in tensors.items()}
+        return _read(given, dtype)
     return given
 
 
-def _read(path: FilePath, dtype: str | None) -> dict[str, Any]:
-    tensors, skipped, problems = _core.read_tensor_file(os.fspath(path), dtype)
-    names = ", ".join(f"'{name}' ({reason})" for name, reason in skipped.items())
-    if not tensors:
-        raise ValueError(f"{os.fspath(path)}: holds no tensor of floating-point numbers{names and ': '}{names}")
-    for problem in problems:
-        warnings.warn(problem, stacklevel=4)
-    if skipped:
-        warnings.warn(f"{os.fspath(path)}: leaving out {names}", stacklevel=4)
-    return tensors
+def _read(paths: Sequence[FilePath], dtype: str | None) -> dict[str, Any]:
+    files, lines = _core.read_tensor_files([os.fspath(path) for path in paths], dtype)
+    prefixes = [f"{path}:" if len(files) > 1 else "" for path, _, _ in files]
+    found = {
+        prefix + name: array for prefix, (_, tensors, _) in zip(prefixes, files) for name, array in tensors.items()
+    }
+    if not found:
+        path, _, skipped = files[0]
+        names = f": {_names(skipped)}" if skipped else ""
+        raise ValueError(lines[0] if lines else f"{path}: holds no tensor of floating-point numbers{names}")
+    lines += [f"{path}: leaving out {_names(skipped)}" for path, _, skipped in files if skipped]
+    for line in lines[:SHOWN] + ([f"{len(lines) - SHOWN} more lines like these"] if len(lines) > SHOWN else []):
+        warnings.warn(line, stacklevel=4)
+    return found
+
+
+def _names(skipped: dict[str, str]) -> str:
+    """The first few tensors that are left out, with the reason, and the number of the others."""
+    shown = [f"'{name}' ({reason})" for name, reason in list(skipped.items())[:SHOWN]]
+    more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+    return ", ".join(shown) + more

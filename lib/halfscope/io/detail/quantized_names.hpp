@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <halfscope/io/detail/block_layout.hpp>
@@ -45,10 +47,17 @@ struct QuantizedParts {
 /// Codes of a type of their own; bytes of another meaning are read as `byte_type`.
 [[nodiscard]] std::optional<CodeSource> source_of(const StoredCodes& codes, std::string_view byte_type = {});
 
+/// Places of tensors, codes and skipped tensors in the lists of a file, by name; the first of each.
+struct NamesOfFile {
+  explicit NamesOfFile(const TensorFile& file);
+  std::unordered_map<std::string_view, std::size_t> tensors{}, codes{}, skipped{};
+};
+
 /// Throws InvalidArgument, see show_quantized.
 [[nodiscard]] QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name,
-                                            const std::optional<WeightBlock>& block);
-/// Bytes that are packed FP4 or E8M0 by their name, where every part of `file` is shown for itself.
-[[nodiscard]] std::string_view byte_type_of(const TensorFile& file, const StoredCodes& codes);
+                                            const QuantizedReading& reading);
+/// Bytes that are packed FP4 or E8M0 by their name, where every part of a file is shown for itself.
+[[nodiscard]] std::string_view byte_type_of(const NamesOfFile& names, const StoredCodes& codes,
+                                            const FileBeside& beside);
 
 }  // namespace halfscope

@@ -1,5 +1,5 @@
 // Reads one setting of Hugging Face's config.json; a file that is none of theirs says nothing.
-#include "experiments/cli/analyze/checkpoint_config.hpp"
+#include <halfscope/io/detail/checkpoint_config.hpp>
 
 #include <nlohmann/json.hpp>
 

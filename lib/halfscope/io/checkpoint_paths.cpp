@@ -1,5 +1,5 @@
 // Folders, globs and indices, in the order of their names.
-#include "experiments/cli/analyze/analyze_paths.hpp"
+#include <halfscope/io/detail/checkpoint_paths.hpp>
 
 #include <fmt/format.h>
 #include <glob.h>
@@ -24,11 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view index_ending = ".index.json";
 
+/// A pipe of that name is none: reading it might wait for ever.
 bool is_index(const fs::path& path) {
-  return path.string().ends_with(index_ending);
+  std::error_code ignored;
+  return path.string().ends_with(index_ending) && fs::is_regular_file(path, ignored);
 }
 
-/// What a folder holds, and what those below it hold.
+/// Contents of a folder and of those below it.
 struct FolderContents {
   std::vector<std::string> files, indices, problems;
   std::vector<FileNotRead> not_read;
@@ -132,6 +134,18 @@ void add_folder(const std::string& path, ExpandedPaths& found) {
   }
 }
 
+/// Entries of the folder of `file`, by name.
+std::vector<fs::path> entries_beside(const std::string& file) {
+  std::vector<fs::path> paths;
+  const fs::path folder = fs::path(file).parent_path();
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder.empty() ? "." : folder, error);
+       !error && entry != fs::end(entry); entry.increment(error))
+    paths.push_back(folder / entry->path().filename());
+  std::ranges::sort(paths);
+  return paths;
+}
+
 void add_word(const std::string& word, ExpandedPaths& found) {
   if (word == "-") {
     throw InvalidArgument(
@@ -160,19 +174,28 @@ ExpandedPaths expand_paths(const std::vector<std::string>& words) {
   return found;
 }
 
-std::map<std::string, std::string> files_by_indices_beside(const std::string& file) {
-  std::map<std::string, std::string> files;
-  const fs::path folder = fs::path(file).parent_path();
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(folder.empty() ? "." : folder, error);
-       !error && entry != fs::end(entry); entry.increment(error)) {
-    if (!is_index(entry->path())) continue;
+std::optional<FilesByName> files_by_indices_beside(const std::string& file) {
+  std::optional<FilesByName> files;
+  for (const fs::path& path : entries_beside(file)) {
+    if (!is_index(path)) continue;
     try {
-      for (const auto& [shard, named] : shards_of(entry->path().string()))
-        for (const std::string& tensor : named.tensors) files.emplace(tensor, shard);
+      const auto shards = shards_of(path.string());
+      if (!files) files.emplace();
+      for (const auto& [shard, named] : shards)
+        for (const std::string& tensor : named.tensors) files->add(tensor, shard);
     } catch (const InvalidArgument&) {
       continue;  // nobody has named it
     }
+  }
+  return files;
+}
+
+std::vector<std::string> files_like_it_beside(const std::string& file) {
+  const fs::path path = file;
+  std::vector<std::string> files;
+  for (const fs::path& entry : entries_beside(file)) {
+    if (entry.extension() == path.extension() && look_at_file(entry).role == FolderRole::tensors)
+      files.push_back(entry.string());
   }
   return files;
 }
