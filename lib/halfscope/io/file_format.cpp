@@ -32,6 +32,10 @@ constexpr std::string_view pickle_description =
     "a pickle of Python's, which may run anything; load it if you trust it, and save its arrays with "
     "numpy.savez";
 
+constexpr std::string_view failed_download =
+    "the answer of a web server, and not the file; the download failed, or needs you to log in: fetch it "
+    "again";
+
 constexpr std::array foreign_formats{
     ForeignEntry{
         "\x89HDF\r\n\x1a\n"sv, 0, "", Certainty::certain,
@@ -40,6 +44,18 @@ constexpr std::array foreign_formats{
         "else None); numpy.savez('tensors.npz', **d)\""},
     ForeignEntry{"version https://git-lfs"sv, 0, "", Certainty::certain,
                  "a pointer of Git LFS to a file that is not here; fetch it: git lfs pull"},
+    ForeignEntry{"<!DOCTYPE html"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{"<!doctype html"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{"<html"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{"<?xml"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{"{\"error\":"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{"Entry not found"sv, 0, "", Certainty::certain, failed_download},
+    ForeignEntry{
+        "MATLAB 5.0 MAT-file"sv, 0, "", Certainty::certain,
+        "MATLAB's; convert it: python -c \"import numpy, scipy.io; numpy.savez('tensors.npz', **{k: x for k, "
+        "x in scipy.io.loadmat('FILE').items() if not k.startswith('__')})\""},
+    ForeignEntry{"7z\xbc\xaf\x27\x1c"sv, 0, "", Certainty::certain, "compressed; unpack it first: 7z x FILE"},
+    ForeignEntry{"BZh"sv, 0, "", Certainty::probable, "compressed; unpack it first: bunzip2 FILE"},
     ForeignEntry{"ustar"sv, 257, "", Certainty::certain, "a tar archive; unpack it first"},
     ForeignEntry{"PAR1"sv, 0, "", Certainty::certain, "Parquet; save its columns with numpy.savez"},
     ForeignEntry{"\x28\xb5\x2f\xfd"sv, 0, "", Certainty::certain, "compressed; unpack it first: unzstd FILE"},
