@@ -8,7 +8,6 @@
 #include "experiments/cli/experiment_table.hpp"
 #include "experiments/definition/experiment_file.hpp"
 #include "experiments/definition/own_arms.hpp"
-#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -23,7 +22,7 @@ const Experiment* built_in(std::string_view name) {
 
 Experiment find_experiment(const std::string& name_or_file) {
   if (name_or_file.ends_with(".toml")) return read_experiment_file(name_or_file, known_names());
-  return find_in_table("experiment", current_name(NameKind::experiment, name_or_file), experiment_table());
+  return find_in_table("experiment", name_or_file, experiment_table());
 }
 
 Experiment with_arms(Experiment experiment, const std::vector<std::string>& arms) {
@@ -54,11 +53,6 @@ std::optional<Experiment> experiment_of(const std::filesystem::path& folder) {
   if (std::filesystem::exists(file)) return read_experiment_file(file, known_names());
   const std::string name = std::filesystem::weakly_canonical(folder).filename().string();
   if (const Experiment* experiment = built_in(name)) return *experiment;
-  for (const RenamedEntry& entry : renamed_table) {
-    if (entry.kind != NameKind::experiment || entry.earlier != name) continue;
-    note_renamed(entry.earlier, entry.current);
-    return *built_in(entry.current);
-  }
   return std::nullopt;
 }
 

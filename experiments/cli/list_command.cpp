@@ -27,7 +27,6 @@
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
 #include "sim/tape/operation_formats.hpp"
-#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -269,7 +268,7 @@ void add_list_command(CLI::App& app) {
       ->excludes("--json", "--arms");
   command->callback([options] {
     if (!options->toml.empty()) {
-      std::cout << definition_text(current_name(NameKind::experiment, options->toml));
+      std::cout << definition_text(options->toml);
       return;
     }
     Json lists;

@@ -19,7 +19,6 @@
 #include "experiments/run/shard.hpp"
 #include "experiments/run/stop_signals.hpp"
 #include "experiments/table/text_width.hpp"
-#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -107,7 +106,7 @@ void run(RunOptions& options) {
   std::optional<StopSignals> signals(std::in_place);
   RunRequest& request = options.request;
   request.settings = settings_of(options);
-  request.size = parse_enum<RunSize>("size", current_name(NameKind::size, options.size));
+  request.size = parse_enum<RunSize>("size", options.size);
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
   std::vector<RequestedExperiment> requested = requested_experiments(options);
   if (options.action == Action::list) return list_runs(requested, options);
@@ -133,13 +132,6 @@ void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& op
       .add_option("--size", options->size,
                   "small; full: the paper's millions of positions; smoke: seconds, to see that it runs")
       ->capture_default_str();
-  command
-      .add_option_function<std::string>("--scale",
-                                        [options](const std::string& size) {
-                                          note_renamed("--scale", "--size");
-                                          options->size = size;
-                                        })
-      ->group("");  // not in --help
   command.add_option_function<std::string>(
       "--shard", [options](const std::string& shard) { options->request.shard = parse_shard(shard); },
       "I/N: every N-th run of the list, from the I-th on; for one process of several");

@@ -8,7 +8,6 @@
 
 #include <halfscope/core/error.hpp>
 
-#include "sim/train/renamed.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
@@ -112,7 +111,7 @@ void check_step_counters(const Json& record) {
 
 Json current_config(const Json& config, std::string_view where) {
   check_format_version(config, where);
-  return with_defaults(with_current_names(config));
+  return with_defaults(config);
 }
 
 }  // namespace halfscope

@@ -13,7 +13,6 @@
 
 #include "sim/train/entry_tables.hpp"
 #include "sim/train/field_checks.hpp"
-#include "sim/train/renamed.hpp"
 
 namespace halfscope {
 namespace {
@@ -164,7 +163,7 @@ const OptionTable& own_options(const EntryTable& table, const Json& json) {
 
 /// "scaler" is what users of other frameworks look for.
 std::string_view field_called(std::string_view key) {
-  return key == "scaler" ? "loss_scale" : current_name(NameKind::setting, key);
+  return key == "scaler" ? "loss_scale" : key;
 }
 
 }  // namespace
@@ -184,7 +183,7 @@ void set_field(TrainConfig& config, std::string_view given, std::string_view val
   bool found = false;
   visit_fields(config, [&](std::string_view name, auto& member, auto rule, const char*) {
     if (name != key) return;
-    parse_field(given, current_value(name, value), member, rule);
+    parse_field(given, value, member, rule);
     found = true;
   });
   if (!found) throw unknown_key(given);

@@ -119,14 +119,3 @@ def test_without_the_compiled_module(tmp_path: Path) -> None:
     code += "import halfscope, halfscope.results\ntry: halfscope.round\nexcept ImportError as error: print(error)"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert result.stdout == "halfscope.round is compiled, and was not: run 'pip install .' in the source tree\n"
-
-
-@pytest.mark.parametrize(("old", "new"), [("plots", "plotting"), ("loss_scales", "results.loss_scales")])
-def test_an_old_name_is_the_new_module_and_says_so(old: str, new: str) -> None:
-    code = f"from halfscope import {old}; import halfscope.{new} as new; assert {old} is new"
-    result = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:halfscope", "-W", "default::DeprecationWarning:__main__",
-         "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "lib/python")}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert f"DeprecationWarning: halfscope.{old} is now halfscope.{new}" in result.stderr

@@ -16,9 +16,6 @@ from halfscope.results.json_files import read_json, read_versioned_json
 from halfscope.results.packed import ENVIRONMENT, PackedHistograms, PackedRun, read_packed_runs
 from halfscope.results.run_records import FolderRecords, PackedRecords, RunRecords, TakeHistogram
 
-# Earlier names of records, read until 0.2.
-EARLIER_KINDS = {"fp32_reference": "shadow"}
-
 
 @dataclass(frozen=True)
 class Run:
@@ -74,12 +71,7 @@ class Run:
     def counters(self, kind: str) -> pd.DataFrame:
         """The rows of `kind` (tensors, updates, reductions, fp32_reference), one per recorded step and tensor."""
         if kind not in self._counters:
-            earlier = EARLIER_KINDS.get(kind, kind)
-            rows = [
-                {"step": record["step"], **row}
-                for record in self._metrics
-                for row in record.get(kind, record.get(earlier, []))
-            ]
+            rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
             self._counters[kind] = pd.DataFrame(rows)
         return self._counters[kind].copy()
 
