@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT = ROOT / "build/site-pages"  # what tools/site has made before: the page with the slider
+BUILT = ROOT / "build/site-pages"  # pages that tools/site makes before: the one with the slider
 
 # Places in the source tree, and in the site; docs/ is the site's root.
 PLACES = {

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 # Where a page fetches what it shows; an <a> to elsewhere is the reader's choice.
 FETCHES = {("img", "src"), ("script", "src"), ("source", "src"), ("iframe", "src"), ("link", "href")}
-SHOWN_LINKS = {"stylesheet", "icon", "preload", "preconnect", "modulepreload"}  # of <link rel>
+SHOWN_LINKS = {"stylesheet", "icon", "preload", "preconnect", "modulepreload"}  # by the rel of a <link>
 
 
 class PageParser(HTMLParser):
