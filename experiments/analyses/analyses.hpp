@@ -45,7 +45,7 @@ inline bool is_every(const Experiment& /*experiment*/) {
 inline constexpr std::array analyses{
     AnalysisEntry{"published", "a table of the paper's beside ours", find_published,
                   [](const Experiment& experiment) { return !experiment.published.empty(); }},
-    AnalysisEntry{"overflows", "what overflowed first", find_overflows, is_every},
+    AnalysisEntry{"overflows", "first overflow", find_overflows, is_every},
     AnalysisEntry{"all_reduce_losses", "gradients that all-reduces lost", find_all_reduce_losses, is_every},
     AnalysisEntry{"predictions", "flushed shares, predicted and counted", find_predictions,
                   [](const Experiment& experiment) { return !experiment.predicts_from.empty(); }},

@@ -1,4 +1,4 @@
-// halfscope list: what there is to choose from, read off the tables.
+// halfscope list: names to choose from, read off the tables.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -258,7 +258,7 @@ void add_list_command(CLI::App& app) {
     bool json = false, arms = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("list", "what there is to choose from");
+  CLI::App* command = app.add_subcommand("list", "names to choose from");
   std::string kinds;
   for (const Listing& listing : listings) kinds += (kinds.empty() ? "" : ", ") + std::string(listing.name);
   command->add_option("KIND", options->kind, "one of " + kinds + "; all of them by default");

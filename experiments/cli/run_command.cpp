@@ -175,8 +175,9 @@ void add_run_command(CLI::App& app) {
                    "runs at a time, 1 by default; results do not depend on it")
       ->check(CLI::Range(1, 1024));
   command
-      ->add_option("--threads", options->concurrency.threads,
-                   "of each run, by default the cores divided by --jobs; results do not depend on them")
+      ->add_option(
+          "--threads", options->concurrency.threads,
+          "threads of each run, by default the cores divided by --jobs; results do not depend on them")
       ->check(CLI::Range(1, 1024));
   command->callback([options] { run(*options); });
 }

@@ -41,17 +41,18 @@ void parse_field(std::string_view key, std::string_view text, std::string& membe
 /// of config.json: the one list of fields.
 template <typename Config, typename Visit>
 void visit_fields(Config& c, Visit&& visit) {
-  visit("seed", c.seed, FieldRange{0, 4294967295.0}, "of weights, order of examples and stochastic rounding");
+  visit("seed", c.seed, FieldRange{0, 4294967295.0},
+        "random bits of weights, order of examples and stochastic rounding");
   visit("model", c.model, check_model, "see 'list models'");
   visit("dataset", c.dataset, check_dataset, "see 'list datasets'");
   visit("data", c.data, any_text, "the data set's file or folder; empty: where its package puts it");
   visit(
       "start_from", c.start_from, any_text,
-      "a run's folder, a safetensors file, or arm:NAME for the run of that arm and the same seed: weights of "
-      "the same names begin as there");
+      "run whose weights begin those of the same names: its folder, a safetensors file, or arm:NAME for that "
+      "arm's run of the same seed");
   visit("teacher", c.teacher, any_text,
-        "the same of a bert, whose layers and distributions distil_bert learns from, or of a cnn_bn, whose "
-        "features judge the images of dcgan");
+        "run of a model that this one learns from, or whose features judge its images; named as in "
+        "start_from");
   visit("device", c.device, check_device, "cpu or cuda");
   visit("execution", c.execution, check_execution,
         "emulated: FP32 memory, any formats; native, on cuda: memory of 16 bits and tensor cores");
@@ -60,16 +61,16 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("micro_batches", c.parts.micro_batches, FieldRange{1, 8192},
         "parts of a batch, one after the other, whose gradients are added before the step's one update");
   visit("gradient_accumulator", c.parts.gradient_accumulator, check_role,
-        "FORMAT[/ROUNDING][/OVERFLOW] of that sum");
+        "FORMAT[/ROUNDING][/OVERFLOW] of the micro-batches' sum");
   visit("ranks", c.parts.ranks, FieldRange{1, most_ranks, "1 to 65536"},
-        "of data-parallel training: parts of a batch with gradients of their own, which an all-reduce "
+        "parts of a batch in data-parallel training, with gradients of their own, which an all-reduce "
         "averages");
   visit("all_reduce", c.parts.all_reduce, check_all_reduce,
         "ORDER[/WIRE]: the order of 'list all-reduces', and fp16 (the default), bf16 or fp32 on the wire");
   visit("predivide", c.parts.predivide, check_predivide,
         "a rule of 'list divisions', or a factor f: gradients times 1/f before their sum, f/ranks after it");
   visit("optimizer", c.optimizer, check_optimizer, "see 'list optimizers'");
-  visit("learning_rate", c.learning_rate, nonnegative, "at the start");
+  visit("learning_rate", c.learning_rate, nonnegative, "rate at the start");
   visit("schedule", c.schedule, check_schedule,
         "constant; cosine or linear down to 0, linear from the end of the warm-up on");
   visit("warmup_steps", c.warmup_steps, interval, "first steps, over which the learning rate grows linearly");
@@ -78,26 +79,26 @@ void visit_fields(Config& c, Visit&& visit) {
         "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
   visit("weight", c.roles.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
-  visit("activation", c.roles.activation, check_role, "of outputs");
-  visit("activation_gradient", c.roles.activation_gradient, check_role, "of outputs' gradients");
-  visit("weight_gradient", c.roles.weight_gradient, check_role, "of parameters' gradients");
-  visit("master_weight", c.roles.master_weight, check_role, "of the copy that is updated");
+  visit("activation", c.roles.activation, check_role, "format of outputs");
+  visit("activation_gradient", c.roles.activation_gradient, check_role, "format of outputs' gradients");
+  visit("weight_gradient", c.roles.weight_gradient, check_role, "format of parameters' gradients");
+  visit("master_weight", c.roles.master_weight, check_role, "format of the copy that is updated");
   visit("optimizer_state", c.roles.optimizer_state, check_optimizer_state,
-        "of moments and the update's arithmetic");
+        "format of moments and of the update's arithmetic");
   visit("accumulate", c.operations.accumulate, check_products,
-        "how matrix products add up; empty: by the formats");
+        "order in which matrix products add up; empty: by the formats");
   visit("reduce", c.operations.reduce, check_reduce,
-        "how large reductions add up: MODEL or MODEL@LAYERS, a glob");
+        "order in which large reductions add up: MODEL or MODEL@LAYERS, a glob");
   visit("allow", c.operations.allow, check_operations,
         "operations in the roles' formats: names of 'list operations', or * for all, NAME or NAME@LAYERS, a "
         "glob, separated by commas");
-  visit("deny", c.operations.deny, check_operations, "the same of operations in FP32");
+  visit("deny", c.operations.deny, check_operations, "operations in FP32, named as in allow");
   visit("infer", c.operations.infer, check_operations,
-        "the same of operations in the widest format of their inputs");
+        "operations in the widest format of their inputs, named as in allow");
   visit("cast_cache", c.operations.cast_cache, check_cast_cache,
         "on: gradients of a weight's several uses add up in their own format; off: in FP32");
   visit("weight_sum", c.operations.weight_sum, check_weight_sum,
-        "how updates are added to stored weights: plain, kahan or two_components, which keep a number of "
+        "sum of updates and stored weights: plain, kahan or two_components, which keep a number of "
         "master_weight's format beside each; empty: the policy's");
   visit("operands", c.operations.operands, check_operands,
         "formats of products' operands: rules [OPERATION.]PRODUCT[.SIDE]=FORMAT[@GLOB] behind those of the "
@@ -107,16 +108,16 @@ void visit_fields(Config& c, Visit&& visit) {
         "multiplies the loss; its scale is taken out again, this is not");
   visit("loss_scale", c.loss_scale, check_loss_scale, "a number, or see 'list scalers'; also called scaler");
   visit("loss_scalers", c.loss_scalers, check_loss_scalers,
-        "of a model with several losses and optimizers: each has one of its own, or shared, one for all");
+        "scalers of a model with several losses and optimizers: each has one of its own, or shared, one for "
+        "all");
   visit("checkpoint_segments", c.checkpoint_segments, FieldRange{0, 1e6},
         "parts of a model's chain of blocks; tensors inside all but the last are dropped, and computed again "
-        "in "
-        "the backward pass; 0: all are kept");
+        "in the backward pass; 0: all are kept");
   visit("record_gradients", c.record_gradients, check_detail,
-        "of each step, for replay: none, finite, max_abs or histogram, of all weight gradients");
-  visit("trackers", c.trackers, check_trackers, "all, none or names separated by commas");
+        "detail for replay at each step: none, finite, max_abs or histogram, of all weight gradients");
+  visit("trackers", c.trackers, check_trackers, "observers of a run: all, none or names separated by commas");
   visit("observe_roles", c.observe_roles, check_roles,
-        "all or roles separated by commas: whose tensors cast_statistics counts");
+        "roles whose tensors cast_statistics counts: all, or names separated by commas");
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("fp32_reference_every", c.fp32_reference_every, interval,
         "steps between comparisons with the same step in FP32; 0: never");

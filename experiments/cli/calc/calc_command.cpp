@@ -140,22 +140,23 @@ void add_calc_command(CLI::App& app) {
       "are passed over");
   command->add_option(
       "--format", options->format,
-      "of operands and result: fp16 by default, or as fp8_e4m3/toward_zero/saturate; of round "
+      "format of operands and result: fp16 by default, or as fp8_e4m3/toward_zero/saturate; of round "
       "also a block format, whose values are one block");
-  command->add_option("--from", options->from, "of the bit patterns that round takes; fp32 by default");
+  command->add_option("--from", options->from,
+                      "format of the bit patterns that round takes; fp32 by default");
   command->add_option("--tensor-amax", options->tensor_amax,
-                      "of round to nvfp4: the largest magnitude of the tensor; by default the block's");
-  command->add_option("--rounding", options->rounding, "of the result; nearest_even by default");
+                      "largest magnitude of the tensor, for round to nvfp4; by default the block's");
+  command->add_option("--rounding", options->rounding, "rounding of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
   command->add_option(
       "--model", options->dot.model,
-      "of dot: how it adds up, see 'halfscope list accumulators'; its flags compare the result with "
+      "order of the sum of dot, see 'halfscope list accumulators'; its flags compare the result with "
       "the exact sum: 01 differs, 05 overflowed, 10 NaN out of numbers");
-  command->add_option("--input", options->dot.input, "of dot: format of a and b; by default the model's");
+  command->add_option("--input", options->dot.input, "format of a and b of dot; by default the model's");
   command->add_option(
       "--output", options->dot.output,
-      "of dot: format of c and the result; by default fp32 of a tensor or matrix core, else the model's");
-  command->add_option("--seed", options->seed, "of stochastic rounding; 0 by default");
+      "format of c and the result of dot; by default fp32 for a tensor or matrix core, else the model's");
+  command->add_option("--seed", options->seed, "seed of stochastic rounding; 0 by default");
   command->add_flag("--stdin", options->from_stdin, "operands from standard input, one operation per line");
   command->callback([options] { calculate(*options); });
 }

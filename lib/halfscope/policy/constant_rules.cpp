@@ -105,7 +105,7 @@ std::string on_largest_gradient(const Rounded& c) {
 }
 std::string on_factor(const Rounded& c) {
   return is_zero(c) ? "a product with it is 0, and a sum does not see it"
-                    : "what it is added to or multiplied by is infinite";
+                    : "the result of its sum or product is infinite";
 }
 std::string on_count(const Rounded& c) {
   return fmt::format("adding 1 stops at {:.0f}", last_integer(c));

@@ -51,9 +51,8 @@ inline constexpr double smallest_scale = 0x1p-149, largest_scale = 0x1.fffffep12
 inline constexpr std::array scaler_option_table{
     ScalerOptionEntry{"initial_scale", OptionKind::number, smallest_scale, largest_scale,
                       "the loss scale of the first step"},
-    ScalerOptionEntry{"growth_factor", OptionKind::number, 1, 1e6, "what a growth multiplies the scale by"},
-    ScalerOptionEntry{"backoff_factor", OptionKind::number, 1e-6, 1,
-                      "what an overflow multiplies the scale by"},
+    ScalerOptionEntry{"growth_factor", OptionKind::number, 1, 1e6, "factor by which the scale grows"},
+    ScalerOptionEntry{"backoff_factor", OptionKind::number, 1e-6, 1, "factor of the scale after an overflow"},
     ScalerOptionEntry{"growth_interval", OptionKind::whole_number, 1, 1e9,
                       "steps without overflow before the scale grows"},
     ScalerOptionEntry{"min_scale", OptionKind::number, 0, largest_scale, "the scale's floor; 0: none"},

@@ -156,7 +156,8 @@ void bind_memory(nb::module_& module) {
              nb::sig("def largest_magnitude(array: tuple[int, int, str]) -> float"),
              "The largest magnitude of an array, as count_floats has them; NaN where one is NaN, 0 of none.");
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
-      .def_ro("counters", &WeightDelta::counters, "what the format would lose, as lost_updates")
+      .def_ro("counters", &WeightDelta::counters,
+              "counts of updates that the format would lose, as lost_updates")
       .def_ro("ratios", &WeightDelta::ratios, "as update_ratios");
   nb::class_<KeptWeights>(module, "KeptWeights", kept_documentation)
       .def(nb::init<>())

@@ -113,7 +113,7 @@ void bind_updates(nb::module_& module) {
           nb::arg("applied_over_intended") = 1.0, "From counts that were made elsewhere, such as on a GPU.")
       .def_ro("elements", &UpdateCounters::elements)
       .def_ro("nonzero", &UpdateCounters::nonzero, "updates that are not zero")
-      .def_ro("lost", &UpdateCounters::lost, "of those, the ones that change nothing")
+      .def_ro("lost", &UpdateCounters::lost, "nonzero ones that change nothing")
       .def_ro("applied_over_intended", &UpdateCounters::applied_over_intended,
               "sum of |applied| / sum of |intended|: below 1, the updates shrink")
       .def("__add__", sum, nb::is_operator(),

@@ -64,10 +64,10 @@ void bind_what_if(nb::module_& module) {
       .def_ro("scale_log2", &WhatIf::scale_log2, "log2 of the scale")
       .def_ro("elements", &WhatIf::elements, "all: zeros, infinities and NaNs included")
       .def_ro("nonzero", &WhatIf::nonzero, "finite and not zero before the cast")
-      .def_ro("flushed", &WhatIf::flushed, "of those, become zero: in FP16, |scaled| <= 2^-25")
-      .def_ro("subnormal", &WhatIf::subnormal, "of those, become a subnormal number")
+      .def_ro("flushed", &WhatIf::flushed, "nonzero ones that become zero: in FP16, |scaled| <= 2^-25")
+      .def_ro("subnormal", &WhatIf::subnormal, "nonzero ones that become a subnormal number")
       .def_ro("overflow", &WhatIf::overflow,
-              "of those, round beyond the largest number: in FP16, |scaled| >= 65520")
+              "nonzero ones that round beyond the largest number: in FP16, |scaled| >= 65520")
       .def_prop_ro("flushed_fraction", &WhatIf::flushed_fraction,
                    "flushed / nonzero; 0 where nothing is nonzero")
       .def_prop_ro("subnormal_fraction", &WhatIf::subnormal_fraction, "subnormal / nonzero")
