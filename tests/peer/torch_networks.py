@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 import torch_sequence_networks as sequences
-from torch_image_networks import CLASSIFIERS, classification_loss
+from torch_classifier_parts import classification_loss
+from torch_image_networks import CLASSIFIERS
 
 CLASSES = 11  # the detector's, with the background
 

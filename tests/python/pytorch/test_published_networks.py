@@ -12,7 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from exported_training import export_training
-from torch_image_networks import CLASSIFIERS, classification_loss
+from torch_classifier_parts import classification_loss
+from torch_image_networks import CLASSIFIERS
 
 pytestmark = pytest.mark.torch
 
