@@ -14,14 +14,16 @@ from halfscope.torch.diagnosis.finding import Finding, called, digits
 from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
 from halfscope.torch.diagnosis.operands import Format, Operand
 from halfscope.torch.diagnosis.sentences import untried_finding
-from halfscope.torch.diagnosis.trail import Ran, Trail, first_tensor, float_tensors
+from halfscope.torch.diagnosis.trail import Ran, first_tensor, float_tensors
 from halfscope.torch.emulation.marks import storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, operation_of
 from halfscope.torch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 from halfscope.torch.magnitudes import OWN_MINIMUM, below_minimum, largest_of
+from halfscope.torch.operation_notes import Note, NotedTrail
 from halfscope.torch.source import current_site
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
+_DIVIDES = (*QUOTIENTS, *LOGARITHMS)
 _HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
 _SEEN = "seen in step {}, in the run's own format, in which it is finite"
 
@@ -39,7 +41,7 @@ class OperationWatch(TorchDispatchMode):
         self._flushed = self._format.smallest / 2
         self._model: torch.nn.Module | None = None  # of the step
         self._owned: dict[int, Any] | None = None
-        self._trail = Trail(self._format, lambda tensor: self._owners.get(storage_key(tensor)))
+        self._trail = NotedTrail(self._format, lambda tensor: self._owners.get(storage_key(tensor)))
         self._lines: dict[Any, Operation | None] = {}
         self._bad: dict[int, Fault] = {}  # by storage
         self._positive: set[int] = set()  # faults, by identity, that are not masks
@@ -51,7 +53,7 @@ class OperationWatch(TorchDispatchMode):
     def begin(self, model: torch.nn.Module, step: int) -> None:
         """A forward pass of a step begins."""
         self._step, self.looked = step, 0
-        self._trail.made, self._bad, self._positive, self._infinite = {}, {}, set(), {}
+        self._trail.notes, self._bad, self._positive, self._infinite = {}, {}, set(), {}
         self._model, self._owned = model, None
 
     @property
@@ -64,7 +66,7 @@ class OperationWatch(TorchDispatchMode):
 
     def end(self) -> None:
         """Lets go of what belongs to the step."""
-        self._trail.made, self._bad, self._model, self._owned = {}, {}, None, None
+        self._trail.notes, self._bad, self._model, self._owned = {}, {}, None, None
         harmless = [key for key, (_, fault) in self.faults.items() if fault.is_harmless]
         for key in harmless:
             del self.faults[key]
@@ -95,9 +97,9 @@ class OperationWatch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **kwargs) if kwargs else func(*args)
-        if func not in self._lines:
-            self._lines[func] = _looked_at(func)
-        line = self._lines[func]
+        line = self._lines.get(func, self)
+        if line is self:
+            line = self._lines[func] = _looked_at(func)
         if line is None:
             return result
         first = result if type(result) is torch.Tensor else first_tensor(result)
@@ -106,7 +108,7 @@ class OperationWatch(TorchDispatchMode):
         if line.kind is Kind.EXACT:
             self._pass_on(first, args)
         else:
-            self._look(Ran(line.name, None, args, kwargs or {}, None, first, None), first)
+            self._look(line.name, (*args, *kwargs.values()) if kwargs else args, first)
         return result
 
     def _look_at_layer(self, layer: torch.nn.Module, given: torch.Tensor, result: torch.Tensor) -> None:
@@ -115,82 +117,80 @@ class OperationWatch(TorchDispatchMode):
         if self._bad or not _is_plain(result) or not result.is_floating_point():
             self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
         elif not operation:
-            known = self._trail.made.get(storage_key(given))
+            known = self._trail.notes.get(storage_key(given))
             if known is not None:
-                self._trail.made[storage_key(result)] = known
+                self._trail.notes[storage_key(result)] = known
         elif self._limit <= largest_of(result) < OWN_MINIMUM:
             self._look_closely(operation, arguments_of_layer(operation, layer, given), result)
         else:
             self.looked += 1
             inputs = [storage_key(given), storage_key(layer.weight)]
-            self._trail.made[storage_key(result)] = Made(operation, operation, None, None, inputs=inputs)
+            self._trail.notes[storage_key(result)] = Note(operation, inputs, [])
 
     def _look_closely(self, operation: str, args: tuple, result: torch.Tensor) -> None:
         if not result.is_floating_point() or not _is_plain(result):
             return
         if operation:
-            self._look(Ran(operation, None, args, {}, None, result, None), result)
+            self._look(operation, args, result)
         else:
             self._pass_on(result, args)
 
     def _pass_on(self, result: torch.Tensor, args: tuple) -> None:
         """Selected or moved numbers are still those of the operation before."""
         keys = [storage_key(tensor) for tensor in float_tensors(args)]
-        for found in (self._trail.made, self._bad) if self._bad else (self._trail.made,):
+        for found in (self._trail.notes, self._bad) if self._bad else (self._trail.notes,):
             known = next((found[key] for key in keys if key in found), None)
             if known is not None:
                 found[storage_key(result)] = known  # type: ignore[assignment]
 
-    def _look(self, ran: Ran, result: torch.Tensor) -> None:
+    def _look(self, operation: str, args: tuple, result: torch.Tensor) -> None:
+        """args: those that have names too."""
         self.looked += 1
-        made = self._trail.note(ran, None)
-        made.is_outside, made.module = False, None
-        if made.constants:  # the model would have the format's minimum
-            made.constants = [each for each in made.constants if abs(each.value) < OWN_MINIMUM]
-        self._trail.made[storage_key(result)] = made
+        note = self._trail.take(operation, args, result)
         if not result.numel():
             return
-        above = [self._bad[key] for key in made.inputs if key in self._bad] if self._bad else []
-        if above:
-            self._follow(above[0], made, ran, result)
-            return
+        if self._bad:
+            above = [self._bad[key] for key in note.inputs if key in self._bad]
+            if above:
+                self._follow(above[0], note, args, result)
+                return
         largest = largest_of(result)
         is_beyond = self._limit <= largest < OWN_MINIMUM
-        if is_beyond or (made.operation in (*QUOTIENTS, *LOGARITHMS) and self._is_flushed(ran)):
-            self._fault(ran, made, result, largest)
-        elif made.operation == "add" and OWN_MINIMUM <= largest < inf:
-            self._look_below_minimum(ran, made, result)
+        if is_beyond or (operation in _DIVIDES and self._is_flushed(operation, args)):
+            self._fault(note, args, result, largest)
+        elif operation == "add" and OWN_MINIMUM <= largest < inf:
+            self._look_below_minimum(note, args, result)
 
-    def _look_below_minimum(self, ran: Ran, made: Made, result: torch.Tensor) -> None:
+    def _look_below_minimum(self, note: Note, args: tuple, result: torch.Tensor) -> None:
         """A mask of FP32's own minimum and scores, which are -inf in the format where it has its own."""
-        found = below_minimum(ran.args[:2], self._limit - self._format.largest)
+        found = below_minimum(args[:2], self._limit - self._format.largest)
         if found is not None:
-            self._fault(ran, made, result, self._format.largest + found.depth)
+            self._fault(note, args, result, self._format.largest + found.depth)
             self._infinite[id(self._bad[storage_key(result)])] = found.elements.expand_as(result)
 
-    def _is_flushed(self, ran: Ran) -> bool:
+    def _is_flushed(self, operation: str, args: tuple) -> bool:
         """Whether the format makes a divisor or an argument of a logarithm zero."""
-        tensors = [value for value in ran.args[:3] if isinstance(value, torch.Tensor)]
-        if not tensors or (ran.operation == "div" and len(tensors) < 2):
+        tensors = [value for value in args[:3] if isinstance(value, torch.Tensor)]
+        if not tensors or (operation == "div" and len(tensors) < 2):
             return False
         magnitudes = tensors[-1].detach().abs()
         return bool(((magnitudes > 0) & (magnitudes <= self._flushed)).any())
 
-    def _fault(self, ran: Ran, made: Made, result: torch.Tensor, largest: float) -> None:
-        made.site = current_site()
+    def _fault(self, note: Note, args: tuple, result: torch.Tensor, largest: float) -> None:
+        made = self._made_of(note)
         owned = [self._owners[key].name for key in made.inputs if key in self._owners]
         if owned and made.operation in PRODUCTS:
             made.module = owned[0].rpartition(".")[0]
-        tensors = [tensor for tensor in float_tensors((ran.args, ran.kwargs)) if tensor.dim()]
+        tensors = [tensor for tensor in float_tensors(args) if tensor.dim()]
         operands = list(map(self._operand, tensors))
         count = int((result.detach().abs() >= self._limit).sum())
         rounded = result.detach()
         if not count:
-            rounded = self._quotient(ran)
+            rounded = self._quotient(args)
             count = int((~rounded.isfinite()).sum())
         fault = Fault(
             made, self._format, "forward", kind_of(made, operands, rounded), largest, count, result.numel(),
-            terms_of(ran, result), operands, self._trail.sources_of(made),
+            terms_of(Ran(made.operation, None, args, {}, None, result, None), result), operands, self._trail.sources_of(made),
             has_weight=bool(owned),
         )  # fmt: skip
         if bool((result.detach() >= self._limit).any()):
@@ -198,9 +198,9 @@ class OperationWatch(TorchDispatchMode):
         self._bad[storage_key(result)] = fault
         self.faults.setdefault((made.operation, str(made.site)), (self._step, fault))
 
-    def _quotient(self, ran: Ran) -> torch.Tensor:
+    def _quotient(self, args: tuple) -> torch.Tensor:
         """As it is with operands in the format: a NaN where both are zero."""
-        tensors = [value for value in ran.args[:2] if isinstance(value, torch.Tensor)]
+        tensors = [value for value in args[:2] if isinstance(value, torch.Tensor)]
         rounded = [halfscope.round(tensor.detach().float().contiguous(), self._format.name) for tensor in tensors]
         return rounded[0] / rounded[1] if len(rounded) == 2 else 1 / rounded[0]
 
@@ -217,23 +217,27 @@ class OperationWatch(TorchDispatchMode):
         largest = float(magnitudes.max()) if magnitudes.numel() else 0.0
         return self._format.largest if OWN_MINIMUM <= largest < inf else largest
 
-    def _follow(self, fault: Fault, made: Made, ran: Ran, result: torch.Tensor) -> None:
+    def _made_of(self, note: Note) -> Made:
+        """The operation under way, with its line."""
+        made = self._trail.made_of(note)
+        made.site = current_site()
+        return made
+
+    def _follow(self, fault: Fault, note: Note, args: tuple, result: torch.Tensor) -> None:
         """A mask's infinities vanish in a softmax that has other numbers too; without them it is NaN."""
-        if made.operation in SOFTMAXES and fault.nan_at is None and fault.hidden_by is None:
-            scores, axis = ran.args[0].detach(), ran.args[1]
+        if note.operation in SOFTMAXES and fault.nan_at is None and fault.hidden_by is None:
+            scores, axis = args[0].detach(), args[1]
             is_masked = self._infinite.get(id(fault), scores <= -self._limit)
             if id(fault) in self._positive or bool(is_masked.all(axis).any()):
-                made.site = current_site()
-                fault.nan_at = made
+                fault.nan_at = self._made_of(note)
             else:
-                fault.hidden_by = made
-        elif made.operation in _HIDE:
+                fault.hidden_by = self._trail.made_of(note)
+        elif note.operation in _HIDE:
             if fault.nan_at is None and fault.hidden_by is None:
-                made.site = current_site()
-                fault.hidden_by, fault.damage = made, None
+                fault.hidden_by, fault.damage = self._made_of(note), None
         else:
             self._bad[storage_key(result)] = fault
-            fault.passes.append(made)
+            fault.passes.append(self._trail.made_of(note))
 
 
 def _looked_at(func: Any) -> Operation | None:

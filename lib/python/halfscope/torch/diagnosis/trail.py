@@ -65,7 +65,7 @@ class Trail:
             site=site,
             constants=constants,
             inputs=inputs,
-            exponent=None if ran.operation != "pow" or ran.is_backward else _exponent(ran.args),
+            exponent=None if ran.operation != "pow" or ran.is_backward else exponent_of(ran.args),
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
             order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
             is_outside=ran.place is None,
@@ -74,8 +74,12 @@ class Trail:
     def _is_known(self, tensor: torch.Tensor) -> bool:
         return storage_key(tensor) in self.made or self._owner_of(tensor) is not None
 
+    def made_at(self, key: int) -> Made | None:
+        """The operation that made a storage."""
+        return self.made.get(key)
+
     def maker_of(self, tensor: torch.Tensor) -> Made | None:
-        return self.made.get(storage_key(tensor))
+        return self.made_at(storage_key(tensor))
 
     def name_of(self, tensor: torch.Tensor) -> str:
         owned = self._owner_of(tensor)
@@ -89,14 +93,15 @@ class Trail:
         found: list[Made] = []
         level = list(made.inputs)
         for _ in range(_DEPTH):
-            nearer = [self.made[key] for key in level if key in self.made]
-            nearer = [each for each in nearer if each not in found and each is not made]
+            makers = map(self.made_at, level)
+            nearer = [each for each in makers if each is not None and each not in found and each is not made]
             found += nearer
             level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
         return found
 
 
-def _exponent(args: tuple) -> float | None:
+def exponent_of(args: tuple) -> float | None:
+    """That of a power, among its arguments."""
     given = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
     return float(given[-1]) if given else None
 
