@@ -109,6 +109,42 @@ def test_tiled_attention_rounds_the_probabilities_and_math_the_scores_too() -> N
     assert any("bmm" in name for _, name in separate.casts())
 
 
+class Heads(torch.nn.Module):
+    def __init__(self, is_causal: bool) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (torch.nn.Parameter(torch.randn(4, 4, 8, 8)) for _ in range(3))
+        self.is_causal = is_causal
+
+    def forward(self) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.is_causal)
+
+
+@needs_fused
+@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_tiled_attention_of_16_bits_is_pytorchs_own(kind: torch.dtype, is_causal: bool) -> None:
+    """Its fused kernel rounds exp(s - max) to the tensors' type for the second product, and divides by its own sum."""
+    torch.manual_seed(0)
+    model, gradient = Heads(is_causal).to(kind), torch.randn(4, 4, 8, 8).to(kind)
+
+    def step() -> list[torch.Tensor]:
+        model.zero_grad()
+        output = model()
+        output.backward(gradient)
+        return [output.detach(), *(parameter.grad.clone() for parameter in model.parameters())]
+
+    native = step()
+    with emulate(model, "fp32", attention="tiled"):
+        emulated = step()
+    with emulate(model, "fp32", attention="math"):
+        separate = step()
+    assert torch.equal(emulated[0], native[0])
+    for ours, theirs, exact in zip(emulated, native, separate):
+        far = (theirs.float() - exact.float()).norm()
+        assert (ours.float() - theirs.float()).norm() < far / 4 and far > 0
+
+
 @pytest.mark.parametrize("text", ["flash", "tiled(3)", "tiled()", "tiled(-2)", "tiled(x", None])
 def test_unknown_attention_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r"^emulate: attention=.*; give 'math', 'tiled', or 'tiled\(S\)'"):

@@ -69,7 +69,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.product_operands.latest = lambda: self.latest
         self._widths = Widths(policy, parameters, self.marks)
         self.is_narrow = self._widths.is_narrow
-        self.half = HalfTensors(caster, places.forward, parameters.owner)
+        self.half = HalfTensors(caster, places.forward, parameters.owner, attention_scale)
         self.half.product_operands = self.product_operands
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # of a step that is compared with FP32

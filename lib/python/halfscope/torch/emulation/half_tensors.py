@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation import products, sums
+from halfscope.torch.emulation.attention import TiledAttention
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.half_rules import rule_of
 from halfscope.torch.emulation.nodes import Forward
@@ -41,11 +42,16 @@ class HalfTensors:
     """Runs an operation in FP32 and rounds its results to the types that PyTorch gives them."""
 
     def __init__(
-        self, caster: Caster, forward: Callable[[], Forward | None], owner: Callable[[torch.Tensor], Owned | None]
+        self,
+        caster: Caster,
+        forward: Callable[[], Forward | None],
+        owner: Callable[[torch.Tensor], Owned | None],
+        attention_scale: float,
     ) -> None:
-        """forward: the operation whose gradient is computed; owner: of a tensor."""
+        """forward: the operation whose gradient is computed; owner: of a tensor; the scale is of probabilities."""
         self._caster, self._forward, self._owner = caster, forward, owner
         self.product_operands: ProductOperands | None = None
+        self._attention_scale = attention_scale
         self.see_result: Callable[[torch.Tensor, torch.Tensor], None] | None = None  # before and after its rounding
 
     def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
@@ -82,11 +88,29 @@ class HalfTensors:
             if place is not None and place.formats.operands and self.product_operands is not None:
                 args, see = self.product_operands.of(line, place, narrow, args)
             return None if model is None else products.compute(line.name, (model, see), args, options)
+        if line.kind is Kind.ATTENTION:
+            attention = self._attention(kind, place)
+            is_backward = line.name.endswith("_backward")
+            return (attention.backward if is_backward else attention.forward)(*args, **options)
         if line.kind is Kind.REDUCTION:
             order = place.formats.reductions if place is not None else None
             return sums.compute(line.name, order or REDUCTIONS, args, options)
         rule = rule_of(line.name) if kind in HALF else None
         return None if rule is None else rule(kind, *args, **options)
+
+    def _attention(self, kind: torch.dtype, place: Place | None) -> TiledAttention:
+        """With probabilities and the gradients of scores rounded to the tensors' own type."""
+
+        def rounding(role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
+            def narrow(tensor: torch.Tensor, name: str) -> torch.Tensor:
+                if place is not None:
+                    self._caster.count(tensor.contiguous(), HALF[kind], role, place.tensor(name))
+                return tensor.to(kind).float()
+
+            return narrow
+
+        model = (place.formats.products if place is not None else None) or _PRODUCTS[kind]
+        return TiledAttention(model, rounding("activation"), rounding("activation_gradient"), self._attention_scale)
 
     def _rounded(
         self, result: Any, typed: tuple[Operation, list[torch.dtype]], operands: Operands, place: Place | None

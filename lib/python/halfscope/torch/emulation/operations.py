@@ -133,8 +133,8 @@ _NORMALISATIONS = [
     Operation("_weight_norm_interface_backward", Kind.ROUNDED, None, (3,), (), (1, 2)),
 ]
 _ATTENTION = [
-    Operation("_scaled_dot_product_flash_attention_for_cpu", Kind.ATTENTION, "matmul", (), (1,)),
-    Operation("_scaled_dot_product_flash_attention_for_cpu_backward", Kind.ATTENTION, "matmul", (5,)),
+    Operation("_scaled_dot_product_flash_attention_for_cpu", Kind.ATTENTION, "matmul", (), (1,), (0,)),
+    Operation("_scaled_dot_product_flash_attention_for_cpu_backward", Kind.ATTENTION, "matmul", (5,), (), (1, 2, 3)),
 ]
 # Under the names of `halfscope list operations`, as far as automatic mixed precision has them on a list of their own.
 _LISTED = {
