@@ -102,9 +102,11 @@ class Emulation:
     """Result of `emulate`: a context manager, and afterwards what it has counted."""
 
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
+        policy.check_update()
         policy.check_rules([name for name, _ in trainee.model.named_modules()])
-        self._heads = heads_of(trainee.model) if policy.base.operands else []
-        policy = policy.leaving(self._heads) if self._heads else policy
+        heads = heads_of(trainee.model) if policy.base.operands else []
+        policy = policy.leaving(heads) if heads else policy
+        self._heads = [name for name in heads if policy.at(name).operands == policy.base.operands]
         self._trainee, self._policy, self._options = trainee, policy, options
         format = policy.histogram_format
         self._found = Findings(Book(options.every, format), Totals(format))

@@ -103,6 +103,15 @@ class Policy:
             if not any(fnmatchcase(name, glob) for name in names):
                 raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
 
+    def check_update(self) -> None:
+        """Raises ValueError for a policy whose updates are no PyTorch optimizer's."""
+        sums = {row["policy"]: row["weight_sum"] for row in _core.policy_table()}
+        if sums.get(self.name, "plain") != "plain":
+            raise ValueError(
+                f"emulate: policy '{self.name}' adds updates to weights by a sum of its own, which PyTorch's optimizers "
+                "have not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
+            )
+
     def keeping_fp32(self, modules: list[str], roles: list[str], operations: list[str] | None = None) -> Policy:
         """The same with `modules`, by name, in FP32, with `roles` of all modules, and with `operations`, by rule."""
         other = object.__new__(Policy)
@@ -145,11 +154,6 @@ def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str]
     table = {row["policy"]: row for row in _core.policy_table()}
     if given in table:
         row = table[given]
-        if row["weight_sum"] != "plain":
-            raise ValueError(
-                f"emulate: policy '{given}' adds updates to weights by a sum of its own, which PyTorch's optimizers have "
-                "not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
-            )
         return given, _formats_of(row), row["operations"], row["parameters"] == FP32
     try:
         quantizer = _quantizer(given)
