@@ -44,7 +44,7 @@ std::size_t wrong_scales(const BlockFormat& format, const TensorFactors& tensor,
                                                       .has_nan = maxima[i].any > infinity_bits,
                                                       .element = format.element.format,
                                                       .tensor = tensor});
-    wrong += same_scale(scales[i], expected.first) ? 0 : 1;
+    wrong += same_scale(scales[i], expected.first) ? 0u : 1u;
   }
   return wrong;
 }
@@ -82,7 +82,7 @@ TEST_CASE("largest magnitudes of bands are those of a search, on every instructi
   for (const MatrixShape& shape :
        {MatrixShape{1, 1}, {1, 16}, {1, 37}, {1, 1030}, {3, 48}, {16, 1024}, {5, 1500}}) {
     for (const std::int64_t columns : {1, 7, 16, 32, 100, 128, 2000}) {
-      for (const std::size_t every : {1000000, 97, 1}) {
+      for (const std::size_t every : {std::size_t{1000000}, std::size_t{97}, std::size_t{1}}) {
         std::vector<float> values(static_cast<std::size_t>(shape.rows * shape.columns));
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = stream.uniform(i) - 0.5f;
