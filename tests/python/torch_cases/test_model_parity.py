@@ -25,7 +25,8 @@ class Training:
         torch.manual_seed(0)
         self.model, self.loss = MODELS[name]()
         self.model.train().to(weights)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        # Gradients of keys' biases are round-off around 0, of which an eps of 1e-8 makes steps of the learning rate.
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, eps=1e-4)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=scaled)
         self.losses: list[float] = []
 
