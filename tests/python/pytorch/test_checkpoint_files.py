@@ -88,7 +88,7 @@ def test_every_tensor_is_that_of_torch_load(zipped: bool, protocol: int, tmp_pat
     loaded = flat(load(path))
     expected = {name: tensor for name, tensor in loaded.items() if tensor.is_floating_point()}
     assert list(read) == list(expected)
-    assert set(skipped) == set(loaded) - set(expected)
+    assert set(skipped) == set(loaded) - set(expected) and not problems
     for name, tensor in expected.items():
         assert read[name].shape == tuple(tensor.shape), name
         values = tensor.detach().double().numpy()
