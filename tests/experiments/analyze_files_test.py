@@ -63,6 +63,8 @@ class Paths(Files):
             ({"x": first.name, "z": second.name}, 1, ["does not name what", "a.safetensors holds: tensor 'y'"]),
             ({"x": first.name, "y": second.name, "z": second.name}, 2, ["a.safetensors holds: tensor 'y'", "b.safetensors what it lacks: tensor 'y'"]),
             ({"x": first.name, "y": first.name, "z": "gone.safetensors"}, 1, ["gone.safetensors: No such file"]),
+            ({"x": first.name, "y": first.name, **{f"t{i}": f"gone{i}.safetensors" for i in range(40)}}, 2,
+             ["index.json: 40 of the 41 files that it names are missing", "gone0.safetensors: No such file"]),
         ):
             index.write_text(json.dumps({"weight_map": weight_map}))
             for word in (index, self.model):

@@ -112,10 +112,19 @@ std::map<std::string, IndexEntry> shards_of(const std::string& path) {
   return shards;
 }
 
+/// The first file that is missing stands for the others: of a download that broke off most are.
 void add_index(const std::string& path, ExpandedPaths& found) {
-  for (auto& [file, shard] : shards_of(path)) {
+  std::map<std::string, IndexEntry> shards = shards_of(path);
+  std::size_t missing = 0;
+  for (auto& [file, shard] : shards) {
+    std::error_code ignored;
+    if (!fs::exists(file, ignored) && missing++ > 0) continue;
     found.files.push_back(file);
     found.indexed.insert_or_assign(file, std::move(shard));
+  }
+  if (missing > 1) {
+    found.problems.push_back(fmt::format("{}: {} of the {} files that it names are missing", printable(path),
+                                         missing, shards.size()));
   }
 }
 
