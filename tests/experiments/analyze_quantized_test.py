@@ -9,6 +9,7 @@ import unittest
 import zipfile
 
 from program import WithFolder, halfscope
+from tensor_files import npy, write_npz
 
 SIZE = 256
 
@@ -331,6 +332,16 @@ class Quantized(WithFolder):
                         self.refuse("analyze", self.original, "--against", path, says=says)
                 self.assertEqual(len(self.analyze(folder)), 3)
                 self.assertEqual(len(self.analyze(folder, "--payload")), 4)
+
+    def test_scales_come_with_the_payload_that_is_asked_for(self):
+        members = {
+            "w.weight.npy": npy([bytes([0x38]), bytes([0x40])], "|V1", "c"),
+            "w.weight_scale.npy": npy([0.5]),
+            "other.npy": b"no array",
+        }
+        path = write_npz(self.folder / "q.npz", members)
+        (found,) = self.analyze(path, "--dtype", "f8_e4m3", "--include", "w.weight")
+        self.assertEqual((found["name"], float(found["max_abs"])), ("w.weight", 1))
 
     def test_codes_are_numbers_where_no_file_has_scales_for_them(self):
         """Files beside that are damaged, of another kind, or of another model have none."""

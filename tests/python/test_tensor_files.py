@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import warnings
 from pathlib import Path
@@ -83,6 +84,20 @@ def test_a_file_that_cannot_be_read(name: str, content: bytes, tmp_path: Path) -
     for path in (tmp_path / name, tmp_path / f"absent-{name}"):
         with pytest.raises(ValueError, match=path.name) as raised:
             halfscope.analyze(path)
+        assert "\n" not in str(raised.value)
+
+
+def test_names_and_shapes_that_only_files_have(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.float32([1]))
+    (tmp_path / "a.npy").rename(tmp_path / os.fsdecode(b"c\xff.npy"))
+    (tensor,) = halfscope.analyze(tmp_path).tensors
+    assert tensor.name == "c\\xff"
+    write_safetensors(tmp_path / "nul.safetensors", {"a\0b": np.float32([1]), "a\0c": np.float32([2])})
+    assert [tensor.name for tensor in halfscope.analyze(tmp_path / "nul.safetensors").tensors] == ["a\0b", "a\0c"]
+    for shape, content in (([0, 2**62], b""), ([1] * 65, bytes(4))):
+        write_parts(tmp_path / "huge.safetensors", w=("F32", shape, content))
+        with pytest.raises(ValueError, match=r"tensor 'w.w': NumPy has no arrays of shape \(") as raised:
+            halfscope.analyze(tmp_path / "huge.safetensors")
         assert "\n" not in str(raised.value)
 
 

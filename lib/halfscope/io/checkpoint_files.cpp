@@ -35,7 +35,12 @@ std::optional<std::string> FilesByName::find(const std::string& name, const std:
 
 CheckpointFile CheckpointFiles::open(const std::string& path, const NameFilter& wanted) {
   CheckpointFile opened;
-  std::unique_ptr<TensorFile> file = open_tensor_file(path, raw_type_, wanted);
+  const NameFilter with_scales = [&](std::string_view name) {
+    if (wanted(name)) return true;
+    const std::string payload = view_ == QuantizedView::values ? payload_of(name) : "";
+    return !payload.empty() && wanted(payload);
+  };
+  std::unique_ptr<TensorFile> file = open_tensor_file(path, raw_type_, wanted ? with_scales : wanted);
   opened.held = names_in(*file);
   if (const auto entry = paths_.indexed.find(path); entry != paths_.indexed.end())
     opened.contradictions = contradictions(path, entry->second, opened.held);

@@ -67,8 +67,8 @@ class CheckpointFiles {
 
   [[nodiscard]] const ExpandedPaths& paths() const { return paths_; }
 
-  /// Opens one of the paths; for `wanted` see open_tensor_file. Throws InvalidArgument where it, or the file
-  /// that has its scales, cannot be read.
+  /// Opens one of the paths; for `wanted` see open_tensor_file, scales come with their payload. Throws
+  /// InvalidArgument where it, or the file that has its scales, cannot be read.
   [[nodiscard]] CheckpointFile open(const std::string& path, const NameFilter& wanted = {});
 
  private:

@@ -26,16 +26,6 @@ std::vector<std::string> scales_of(const std::string& payload) {
   return names;
 }
 
-/// The name of the payload that a tensor of that name may be a scale of; empty where it is none.
-std::string payload_of(std::string_view name) {
-  if (name.ends_with(block_scales_ending))
-    return stem_of(name, block_scales_ending) + std::string(blocks_ending);
-  if (name.ends_with(input_ending)) return stem_of(name, input_ending) + "weight";
-  for (const std::string_view ending : scale_endings)
-    if (name.ends_with(ending)) return stem_of(name, ending);
-  return "";
-}
-
 bool is_coded(const StoredTensor& tensor) {
   return tensor.type == DType::f8_e4m3 || tensor.type == DType::f8_e5m2;
 }
@@ -97,6 +87,15 @@ class JoinedFile : public TensorFile {
 };
 
 }  // namespace
+
+std::string payload_of(std::string_view name) {
+  if (name.ends_with(block_scales_ending))
+    return stem_of(name, block_scales_ending) + std::string(blocks_ending);
+  if (name.ends_with(input_ending)) return stem_of(name, input_ending) + "weight";
+  for (const std::string_view ending : scale_endings)
+    if (name.ends_with(ending)) return stem_of(name, ending);
+  return "";
+}
 
 bool has_payload(const TensorFile& file, std::string_view name) {
   bool found = false;

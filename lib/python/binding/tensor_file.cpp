@@ -4,9 +4,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <memory>
 
+#include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
+#include <halfscope/device/array.hpp>
 #include <halfscope/io/checkpoint_files.hpp>
 #include <halfscope/io/file.hpp>
 
@@ -27,22 +32,32 @@ exact. A quantized tensor is its payload times its scales, from two of the files
 an index and its files contradict each other in, which part of a quantized tensor is missing, and what of a folder is
 not read. Raises ValueError with the file, and the byte or tensor, for one that breaks its format.)doc";
 
-nb::object read_tensor(const TensorFile& file, std::size_t index) {
+/// `name` as a text of Python's; bytes that are no UTF-8 stand as escapes.
+nb::object text_of(const std::string& name) {
+  return nb::steal(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "backslashreplace"));
+}
+
+nb::object read_tensor(const std::string& path, const TensorFile& file, std::size_t index) {
   const StoredTensor& tensor = file.tensors()[index];
   auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(tensor.elements));
   {
     const nb::gil_scoped_release release;
     file.read_row_major(index, {values.get(), static_cast<std::size_t>(tensor.elements)});
   }
-  return to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
+  try {
+    return to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
+  } catch (const std::bad_cast&) {
+    throw InvalidArgument(fmt::format("{}: tensor '{}': NumPy has no arrays of shape {}", printable(path),
+                                      escaped(tensor.name), to_string(tensor.shape)));
+  }
 }
 
 nb::tuple read_file(const std::string& path, const QuantizedFile& file) {
   nb::dict tensors, skipped;
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
-    tensors[file.tensors()[i].name.c_str()] = read_tensor(file, i);
+    tensors[text_of(file.tensors()[i].name)] = read_tensor(path, file, i);
   }
-  for (const SkippedTensor& other : file.skipped()) skipped[other.name.c_str()] = other.reason;
+  for (const SkippedTensor& other : file.skipped()) skipped[text_of(other.name)] = other.reason;
   return nb::make_tuple(std::filesystem::path(path), tensors, skipped);
 }
 

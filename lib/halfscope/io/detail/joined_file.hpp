@@ -27,6 +27,9 @@ struct AbsentParts {
 };
 [[nodiscard]] AbsentParts absent_parts(const TensorFile& file);
 
+/// The name of the payload that a tensor of that name may be a scale of; empty where it is none.
+[[nodiscard]] std::string payload_of(std::string_view name);
+
 /// Whether `file` has codes of that name, which scales may multiply.
 [[nodiscard]] bool has_payload(const TensorFile& file, std::string_view name);
 
