@@ -21,7 +21,7 @@ BlockScale scale_of_cast(const FloatFormat& format, float amax) {
 
 void TensorMaximum::add(std::span<const float> values) {
   BlockMaxima found;
-  add_to_maxima(values, std::max<std::int64_t>(1, std::ssize(values)), {&found, 1});
+  find_row_maxima(values, std::max<std::int64_t>(1, std::ssize(values)), {&found, 1});
   const float largest = from_bits(found.number);
   any = std::max(any, largest);
   if (std::isfinite(largest)) {

@@ -74,7 +74,7 @@ BlockScale choose_scale(std::span<const float> values, const BlockRange& range, 
 float tensor_maximum(std::span<const float> values, const BlockFormat& format) {
   if (format.tensor_scale == TensorScale::none) return 0;
   BlockMaxima all;
-  if (!values.empty()) add_to_maxima(values, static_cast<std::int64_t>(values.size()), {&all, 1});
+  if (!values.empty()) find_row_maxima(values, static_cast<std::int64_t>(values.size()), {&all, 1});
   return from_bits(all.number);
 }
 

@@ -1,6 +1,7 @@
 // Tables of scales: E8M0 by the binade of the largest magnitude, UE4M3 by their code.
 #include <halfscope/kernel/block/detail/block_scaler.hpp>
 
+#include <cmath>
 #include <deque>
 #include <mutex>
 
@@ -65,16 +66,39 @@ const E8m0Steps* find_steps(const ScaleRule& rule, const FloatFormat& element) {
   return made.steps ? &*made.steps : nullptr;
 }
 
+bool is_ordinary_scale(const BlockScale& scale, ScaleStep step) {
+  const bool divides_by_zero = step == ScaleStep::divide && scale.factor == 0;
+  return std::isfinite(scale.value) && std::isfinite(scale.factor) && !divides_by_zero;
+}
+
 }  // namespace
 
 BlockScaler::BlockScaler(const BlockFormat& format, const TensorFactors& tensor)
     : rule_(format.rule), element_(format.element.format), tensor_(tensor) {
-  if (rule_->scale == ScaleFormat::e8m0) e8m0_ = find_steps(*rule_, element_);
+  if (rule_->scale == ScaleFormat::e8m0) {
+    e8m0_ = find_steps(*rule_, element_);
+    ordinary_codes_ = e8m0::nan_code;
+  }
   for (const RuleSteps& rule : rules_in_steps)
     if (rule.scales == rule_->scales) ue4m3_ = rule.steps();
   if (!ue4m3_) return;
   for (std::uint32_t code = 0; code < by_code_.size(); ++code)
     by_code_[code] = ue4m3_block(decode(code, ue4m3), tensor, ue4m3_->factor);
+  constexpr std::uint32_t nan = nan_code(ue4m3);
+  const auto is_ordinary = [this](const BlockScale& scale) { return is_ordinary_scale(scale, rule_->step); };
+  if (std::all_of(by_code_.begin(), by_code_.begin() + nan, is_ordinary)) ordinary_codes_ = nan;
+}
+
+bool BlockScaler::are_ordinary(std::span<const BlockMaxima> blocks,
+                               std::span<const BlockScale> scales) const {
+  std::uint32_t beyond = 0;  // its sign bit is set by what is not ordinary
+  for (const BlockMaxima& block : blocks) beyond |= block.any + (sign_bit - infinity_bits);
+  if (ordinary_codes_ > 0) {
+    for (const BlockScale& scale : scales) beyond |= scale.code + (sign_bit - ordinary_codes_);
+    return beyond < sign_bit;
+  }
+  const auto is_ordinary = [this](const BlockScale& scale) { return is_ordinary_scale(scale, rule_->step); };
+  return beyond < sign_bit && std::ranges::all_of(scales, is_ordinary);
 }
 
 void BlockScaler::scale(std::span<const BlockMaxima> blocks, std::span<BlockScale> to) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/block/detail/maxima_simd.hpp>
@@ -24,24 +25,31 @@ void find_column_maxima(const BandOfBlocks& band, float* largest) {
 
 }  // namespace
 
-void add_to_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks) {
+void find_row_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks) {
   dispatch_isa([&]<Isa isa>() {
     maxima_isa<isa>(values.data(), values.size(), static_cast<std::size_t>(columns), blocks.data());
   });
 }
 
 void find_maxima(const BandOfBlocks& band, std::span<BlockMaxima> blocks) {
-  std::ranges::fill(blocks, BlockMaxima{});
   if (band.rows > 1 && static_cast<std::size_t>(band.width) <= most_columns) {
     alignas(64) std::array<float, most_columns> largest;
     find_column_maxima(band, largest.data());
-    add_to_maxima(std::span(largest).first(static_cast<std::size_t>(band.width)), band.columns, blocks);
+    const auto width = static_cast<std::size_t>(band.width);
+    find_row_maxima(std::span(largest).first(width), band.columns, blocks);
+    // A NaN hides the numbers of its column.
     const auto has_nan = [](const BlockMaxima& block) { return block.any > infinity_bits; };
     if (std::ranges::none_of(blocks, has_nan)) return;
-    // A NaN hides the numbers of its column.
-    std::ranges::fill(blocks, BlockMaxima{});
   }
-  for (std::int64_t i = 0; i < band.rows; ++i) add_to_maxima(band.row(i), band.columns, blocks);
+  find_row_maxima(band.row(0), band.columns, blocks);
+  std::vector<BlockMaxima> row(band.rows > 1 ? blocks.size() : 0);
+  for (std::int64_t i = 1; i < band.rows; ++i) {
+    find_row_maxima(band.row(i), band.columns, row);
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      blocks[k].number = std::max(blocks[k].number, row[k].number);
+      blocks[k].any = std::max(blocks[k].any, row[k].any);
+    }
+  }
 }
 
 }  // namespace halfscope

@@ -40,52 +40,49 @@ std::int32_t largest_number(const float* values, std::size_t count) {
   return largest;
 }
 
-void add_magnitude(std::int32_t any, const float* values, std::size_t count, BlockMaxima& block) {
+BlockMaxima maxima_of(std::int32_t any, const float* values, std::size_t count) {
   const bool has_nan = any > static_cast<std::int32_t>(infinity_bits);
-  const auto number = static_cast<std::uint32_t>(has_nan ? largest_number(values, count) : any);
-  const auto largest = static_cast<std::uint32_t>(any);
-  block = {number > block.number ? number : block.number, largest > block.any ? largest : block.any};
+  const std::int32_t number = has_nan ? largest_number(values, count) : any;
+  return {static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(any)};
 }
 
-HALFSCOPE_HD void add_block(const float* values, std::size_t count, BlockMaxima& block) {
-  add_magnitude(largest_of_four(quartered(largest_magnitudes(values, count))), values, count, block);
+HALFSCOPE_HD BlockMaxima block_maxima(const float* values, std::size_t count) {
+  return maxima_of(largest_of_four(quartered(largest_magnitudes(values, count))), values, count);
 }
 
 /// Four blocks, whose last steps are made together; a length that the compiler knows becomes a few vectors.
-HALFSCOPE_HD void add_four_blocks(const float* values, std::size_t columns, BlockMaxima* blocks) {
-  FourInts four[4];
-  for (std::size_t i = 0; i < 4; ++i) four[i] = quartered(largest_magnitudes(values + i * columns, columns));
+HALFSCOPE_HD void find_four_maxima(const float* values, std::size_t columns, BlockMaxima* blocks) {
+  Ints four[4];
+  for (std::size_t i = 0; i < 4; ++i) four[i] = largest_magnitudes(values + i * columns, columns);
   const FourInts any = largest_of_each(four);
   if (any_of_four_negative(static_cast<std::int32_t>(infinity_bits) - any)) {
-    for (std::size_t i = 0; i < 4; ++i) add_magnitude(any[i], values + i * columns, columns, blocks[i]);
+    for (std::size_t i = 0; i < 4; ++i) blocks[i] = maxima_of(any[i], values + i * columns, columns);
     return;
   }
   // Without NaNs both maxima of a block are the same, and lie beside each other.
-  FourInts both[2];
+  const FourInts both[2] = {__builtin_shufflevector(any, any, 0, 0, 1, 1),
+                            __builtin_shufflevector(any, any, 2, 2, 3, 3)};
   static_assert(sizeof both == 4 * sizeof(BlockMaxima));
-  std::memcpy(both, blocks, sizeof both);
-  both[0] = larger_ones(both[0], __builtin_shufflevector(any, any, 0, 0, 1, 1));
-  both[1] = larger_ones(both[1], __builtin_shufflevector(any, any, 2, 2, 3, 3));
   std::memcpy(blocks, both, sizeof both);
 }
 
 template <std::size_t columns>
-void add_whole_blocks(const float* values, std::size_t blocks, BlockMaxima* maxima) {
+void find_whole_maxima(const float* values, std::size_t blocks, BlockMaxima* maxima) {
   std::size_t i = 0;
-  for (; i + 4 <= blocks; i += 4) add_four_blocks(values + i * columns, columns, maxima + i);
-  for (; i < blocks; ++i) add_block(values + i * columns, columns, maxima[i]);
+  for (; i + 4 <= blocks; i += 4) find_four_maxima(values + i * columns, columns, maxima + i);
+  for (; i < blocks; ++i) maxima[i] = block_maxima(values + i * columns, columns);
 }
 
-void add_whole_blocks(const float* values, std::size_t blocks, std::size_t columns, BlockMaxima* maxima) {
+void find_whole_maxima(const float* values, std::size_t blocks, std::size_t columns, BlockMaxima* maxima) {
   switch (columns) {
     case 16:
-      return add_whole_blocks<16>(values, blocks, maxima);
+      return find_whole_maxima<16>(values, blocks, maxima);
     case 32:
-      return add_whole_blocks<32>(values, blocks, maxima);
+      return find_whole_maxima<32>(values, blocks, maxima);
     case 128:
-      return add_whole_blocks<128>(values, blocks, maxima);
+      return find_whole_maxima<128>(values, blocks, maxima);
     default:
-      for (std::size_t i = 0; i < blocks; ++i) add_block(values + i * columns, columns, maxima[i]);
+      for (std::size_t i = 0; i < blocks; ++i) maxima[i] = block_maxima(values + i * columns, columns);
   }
 }
 
@@ -95,8 +92,8 @@ template <>
 void maxima_isa<target_isa>(const float* values, std::size_t count, std::size_t columns,
                             BlockMaxima* blocks) {
   const std::size_t whole = count / columns;
-  add_whole_blocks(values, whole, columns, blocks);
-  if (count % columns != 0) add_block(values + whole * columns, count % columns, blocks[whole]);
+  find_whole_maxima(values, whole, columns, blocks);
+  if (count % columns != 0) blocks[whole] = block_maxima(values + whole * columns, count % columns);
 }
 
 template <>

@@ -1,23 +1,8 @@
 // Tiles of a matrix in blocks, with the scales of their blocks.
 #include <halfscope/kernel/block/detail/tile.hpp>
 
-#include <halfscope/format/bits.hpp>
-
 namespace halfscope::detail {
 namespace {
-
-/// Whether all numbers, scales and factors are finite, and no factor that divides is 0.
-bool all_are_ordinary(std::span<const BlockMaxima> maxima, std::span<const BlockScale> scales,
-                      ScaleStep step) {
-  const std::uint32_t least_divisor = step == ScaleStep::divide ? 1 : 0;
-  std::uint32_t largest = 0, least = infinity_bits;
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    const std::uint32_t factor = magnitude_bits(scales[i].factor);
-    largest = std::max({largest, maxima[i].any, magnitude_bits(scales[i].value), factor});
-    least = std::min(least, factor);
-  }
-  return largest < infinity_bits && least >= least_divisor;
-}
 
 OrdinaryRow ordinary_row(std::span<const float> values, const ScaledTile& tile, std::int64_t row) {
   return {values.subspan(tile.start_of(row), static_cast<std::size_t>(tile.range.columns)), tile.scales,
@@ -61,7 +46,7 @@ ScaledTile TileScaler::scale(std::int64_t tile) {
                format.block.columns},
               maxima_);
   format.rule->choice == ScaleChoice::single ? scaler_.scale(maxima_, scales_) : choose_scales(first_block);
-  scaled.is_ordinary = all_are_ordinary(maxima_, scales_, format.rule->step);
+  scaled.is_ordinary = scaler_.are_ordinary(maxima_, scales_);
   return scaled;
 }
 

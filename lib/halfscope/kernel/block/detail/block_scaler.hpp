@@ -27,14 +27,17 @@ struct E8m0Steps {
   }
 };
 
-/// What a format's rule makes of largest magnitudes, bit for bit, from tables where there are any. Not for
-/// rules that choose one of two scales.
+/// What a format's rule makes of largest magnitudes, bit for bit, from tables where there are any.
 class BlockScaler {
  public:
   BlockScaler(const BlockFormat& format, const TensorFactors& tensor);
 
-  /// to[i] is the scale of a block with these maxima.
+  /// to[i] is the scale of a block with these maxima, under a rule that does not choose one of two.
   void scale(std::span<const BlockMaxima> blocks, std::span<BlockScale> to) const;
+
+  /// Whether blocks with these maxima and scales are those of an OrdinaryRow.
+  [[nodiscard]] bool are_ordinary(std::span<const BlockMaxima> blocks,
+                                  std::span<const BlockScale> scales) const;
 
  private:
   void scale_by_quotients(std::span<const BlockMaxima> blocks, std::span<BlockScale> to) const;
@@ -45,6 +48,8 @@ class BlockScaler {
   const E8m0Steps* e8m0_ = nullptr;        ///< of rules for E8M0 scales that the table can hold
   std::optional<Ue4m3Steps> ue4m3_{};      ///< of rules for UE4M3 scales
   std::array<BlockScale, 128> by_code_{};  ///< UE4M3 scales by code
+  /// The first code whose scale is not ordinary, if it is NaN's; 0 where others are not, or may not be.
+  std::uint32_t ordinary_codes_ = 0;
 };
 
 }  // namespace halfscope::detail

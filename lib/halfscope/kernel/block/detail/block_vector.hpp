@@ -41,14 +41,36 @@ HALFSCOPE_HD bool any_of_four_negative(FourInts x) {
   return (x[0] | x[1] | x[2] | x[3]) < 0;
 #endif
 }
-/// The largest number of each of four vectors.
-HALFSCOPE_HD FourInts largest_of_each(const FourInts (&x)[4]) {
-  const auto interleaved = [](FourInts a, FourInts b) __attribute__((always_inline)) {
-    return larger_ones(__builtin_shufflevector(a, b, 0, 4, 1, 5), __builtin_shufflevector(a, b, 2, 6, 3, 7));
+/// In each quarter of 128 bits, the lower and the higher two lanes of both, taken in turn.
+HALFSCOPE_HD Ints low_in_turn(Ints x, Ints y) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Ints>(
+      _mm512_maskz_unpacklo_epi32(0xFFFF, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(y)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Ints>(
+      _mm256_unpacklo_epi32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y)));
+#else
+  return __builtin_shufflevector(x, y, 0, 4, 1, 5);
+#endif
+}
+HALFSCOPE_HD Ints high_in_turn(Ints x, Ints y) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Ints>(
+      _mm512_maskz_unpackhi_epi32(0xFFFF, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(y)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Ints>(
+      _mm256_unpackhi_epi32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y)));
+#else
+  return __builtin_shufflevector(x, y, 2, 6, 3, 7);
+#endif
+}
+/// The largest number of each of four vectors: of its even and odd pairs of lanes, then of both.
+HALFSCOPE_HD FourInts largest_of_each(const Ints (&x)[4]) {
+  const auto in_pairs = [](Ints a, Ints b) __attribute__((always_inline)) {
+    return larger(low_in_turn(a, b), high_in_turn(a, b));
   };
-  const FourInts first = interleaved(x[0], x[1]), last = interleaved(x[2], x[3]);
-  return larger_ones(__builtin_shufflevector(first, last, 0, 1, 4, 5),
-                     __builtin_shufflevector(first, last, 2, 3, 6, 7));
+  const Ints even = in_pairs(x[0], x[2]), odd = in_pairs(x[1], x[3]);
+  return quartered(in_pairs(even, odd));
 }
 
 /// The smaller and the larger one of two numbers; of a NaN and a number, either.

@@ -13,9 +13,9 @@ struct BlockMaxima {
   friend bool operator==(const BlockMaxima&, const BlockMaxima&) = default;
 };
 
-/// Takes a row of `values` into the maxima of the blocks that it crosses, `columns` elements each, the last
-/// one maybe fewer; `blocks` has a place for each of them.
-void add_to_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks);
+/// The maxima of the blocks that a row of `values` crosses, `columns` elements each, the last one maybe
+/// fewer; `blocks` has a place for each of them.
+void find_row_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks);
 
 /// Rows of blocks beside each other: `width` elements from each of `rows` rows that are `stride` apart.
 struct BandOfBlocks {
