@@ -19,6 +19,10 @@ TensorRef sigmoid(Tape& tape, const std::string& name, TensorRef x);
 /// y = tanh(x), rounded once; the gradient is g (1 - y y), of the rounded y.
 TensorRef tanh(Tape& tape, const std::string& name, TensorRef x);
 
+/// y = x / (1 + exp(-x)), also called swish (Elfwing et al., 2018), in FP32, rounded once; the gradient is
+/// g s (1 + x (1 - s)) with s = sigmoid(x) in FP32.
+TensorRef silu(Tape& tape, const std::string& name, TensorRef x);
+
 /// Forms of GELU (Hendrycks & Gimpel, 2016).
 enum class Gelu : std::uint8_t {
   erf,   ///< x (1 + erf(x / sqrt(2))) / 2

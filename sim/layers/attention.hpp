@@ -21,6 +21,12 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
 /// shape.
 TensorRef masked_softmax(Tape& tape, const std::string& name, TensorRef x, const Array& mask);
 
+/// y in the shape of x (..., time, channels): channels i and i + channels / 2 turned by the angle
+/// t base^(-2 i / channels) at position t (RoPE, Su et al., 2021, in the order of channels of GPT-NeoX and of
+/// Hugging Face's Llama), in FP32, rounded once. The gradient is turned back. Throws InvalidArgument for an
+/// odd number of channels.
+TensorRef rotary(Tape& tape, const std::string& name, TensorRef x, float base);
+
 /// y = factor x, rounded once; exact where the factor is a power of two and nothing underflows.
 TensorRef scaled(Tape& tape, const std::string& name, TensorRef x, float factor);
 

@@ -8,9 +8,9 @@
 #include "lib/nn/elementary.hpp"
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/strided_elementwise.hpp"
-#include "sim/layers/filled.hpp"
 #include "sim/layers/losses.hpp"
 #include "sim/layers/rows.hpp"
+#include "sim/tape/filled.hpp"
 
 namespace halfscope {
 namespace {

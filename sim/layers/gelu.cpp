@@ -4,7 +4,7 @@
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/strided_elementwise.hpp"
 #include "sim/layers/activations.hpp"
-#include "sim/layers/filled.hpp"
+#include "sim/tape/filled.hpp"
 
 namespace halfscope {
 namespace {

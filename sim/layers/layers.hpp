@@ -25,6 +25,8 @@ struct LinearParameters {
   Parameter& bias;
 };
 TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters);
+/// The same without a bias.
+TensorRef linear(Tape& tape, const std::string& name, TensorRef x, Parameter& weight);
 
 /// The same with the weight (out, in), whose rows are the outputs' as an embedding's are, and a bias of `out`
 /// numbers in any shape.
@@ -155,6 +157,9 @@ TensorRef take_rows(Tape& tape, const std::string& name, TensorRef x, const Take
 /// InvalidArgument where their shapes differ.
 TensorRef add_residual(Tape& tape, const std::string& name, TensorRef branch, TensorRef shortcut);
 
+/// y = a * b, element by element, rounded once. Throws InvalidArgument where their shapes differ.
+TensorRef multiply(Tape& tape, const std::string& name, TensorRef a, TensorRef b);
+
 /// y = x * mask / (1 - probability), where element i's mask is a pure function of the run's seed, the step,
 /// the layer's name and i; in evaluation, and where `probability` is 0, x itself. Throws InvalidArgument
 /// unless 0 <= probability < 1.
@@ -182,6 +187,15 @@ struct LayerNormParameters {
   float epsilon = 1e-5f;
 };
 TensorRef layer_norm(Tape& tape, const std::string& name, TensorRef x, const LayerNormParameters& parameters);
+
+/// y = gamma * x / sqrt(mean of x^2 + epsilon), the mean over each row of features (Zhang & Sennrich, NeurIPS
+/// 2019). The mean squares, in backward the means of the gradients times y and the sums for gamma, add up as
+/// the policy's reduction model for the layer's name says. Everything else is FP32 arithmetic.
+struct RmsNormParameters {
+  Parameter& gamma;  // (features)
+  float epsilon = 1e-6f;
+};
+TensorRef rms_norm(Tape& tape, const std::string& name, TensorRef x, const RmsNormParameters& parameters);
 
 /// Token numbers of `leading` axes, row-major: (time, batch), say.
 struct Tokens {

@@ -2,6 +2,7 @@
 #include "sim/layers/layers.hpp"
 
 #include <memory>
+#include <optional>
 
 #include "lib/nn/elementwise.hpp"
 
@@ -45,6 +46,25 @@ ProductImages forward_images(const Operation& operation, const Operands& operand
                           {weight_of_data, other, operation.needs_gradient(tensors.x)})};
 }
 
+/// |x| of host or device memory: max(x, 0) + max(-x, 0).
+Array magnitudes_of(const Array& x) {
+  Array negative(x.shape()), positive(x.shape());
+  scale(x.view(), -1, negative.values());
+  relu(negative.view(), negative.view());
+  relu(x.view(), positive.view());
+  add(negative.view(), positive.values());
+  return positive;
+}
+
+/// The sum over all rows of x times the gradient, or of their magnitudes.
+Array summed_terms(GradientTerms terms, const Array& x, const Array& gradient, const RowProduct& extents,
+                   const AccumulateModel& model) {
+  if (terms == GradientTerms::plain)
+    return weight_gradient({x.view(), gradient.view(), extents.in, extents.out}, model);
+  const Array left = magnitudes_of(x), right = magnitudes_of(gradient);
+  return weight_gradient({left.view(), right.view(), extents.in, extents.out}, model);
+}
+
 /// Images of the output's gradient (rows, out) for the gradient of x, and for that of the weight.
 OperandImages gradient_images(const BackwardScope& scope, const Operands& operands,
                               const LinearTensors& tensors, const Array& gradient) {
@@ -55,12 +75,12 @@ OperandImages gradient_images(const BackwardScope& scope, const Operands& operan
                          {gradient_of_weight, SummedAxis::rows, scope.needs_gradient(tensors.weight)});
 }
 
-}  // namespace
-
-TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
+/// y = x w, plus the bias if there is one.
+TensorRef multiplied(Tape& tape, const std::string& name, TensorRef x, Parameter& matrix, Parameter* added) {
   const Operation operation = tape.operation("linear", name, {&x});
-  const TensorRef weight = operation.parameter(parameters.weight);
-  const TensorRef bias = operation.parameter(parameters.bias);
+  const TensorRef weight = operation.parameter(matrix);
+  const std::optional<TensorRef> bias =
+      added != nullptr ? std::optional(operation.parameter(*added)) : std::nullopt;
   const Array& w = tape.value(weight);
   const AccumulateModel model = operation.policy().products;
   Array y(output_shape(name, tape.value(x), w.extent(0), w.extent(1)));
@@ -70,14 +90,14 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
   multiply_rows(seen(images->x.first, tape.value(x)).view(), seen(images->weight.first, w), model,
                 y.values());
   images->drop_first();
-  add_to_rows(tape.value(bias).view(), y.values());
+  if (bias) add_to_rows(tape.value(*bias).view(), y.values());
 
   const auto backward = [tensors, bias, model, operands, images](BackwardScope& scope, Array gradient) {
     const auto [x, weight, axis] = tensors;
     const Array& used_weight = scope.value(weight);
     const std::int64_t in = used_weight.extent(0), out = used_weight.extent(1);
     const OperandImages seen_gradient = gradient_images(scope, operands, tensors, gradient);
-    scope.add_gradient(bias, bias_gradient(gradient.view(), out));
+    if (bias) scope.add_gradient(*bias, bias_gradient(gradient.view(), out));
     if (scope.needs_gradient(weight))
       scope.add_gradient(weight, weight_gradient({seen(images->x.second, scope.value(x)).view(),
                                                   seen(seen_gradient.second, gradient).view(), in, out},
@@ -89,6 +109,16 @@ TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParamet
     scope.add_gradient(x, std::move(x_gradient));
   };
   return operation.record({.value = std::move(y), .rounds = Rounds::yes, .backward = backward});
+}
+
+}  // namespace
+
+TensorRef linear(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {
+  return multiplied(tape, name, x, parameters.weight, &parameters.bias);
+}
+
+TensorRef linear(Tape& tape, const std::string& name, TensorRef x, Parameter& weight) {
+  return multiplied(tape, name, x, weight, nullptr);
 }
 
 TensorRef linear_transposed(Tape& tape, const std::string& name, TensorRef x, LinearParameters parameters) {

@@ -5,7 +5,7 @@
 
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/layer_norm.hpp"
-#include "sim/layers/filled.hpp"
+#include "sim/tape/filled.hpp"
 
 namespace halfscope {
 Array row_products(const Array& a, const Array& b) {

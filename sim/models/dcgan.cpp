@@ -7,13 +7,13 @@
 
 #include <halfscope/arithmetic/normal.hpp>
 
-#include "sim/layers/filled.hpp"
 #include "sim/models/models.hpp"
 #include "sim/models/parts/classifier.hpp"
 #include "sim/models/parts/dense_layer.hpp"
 #include "sim/models/parts/initial.hpp"
 #include "sim/models/parts/model_options.hpp"
 #include "sim/models/parts/sample_distance.hpp"
+#include "sim/tape/filled.hpp"
 #include "sim/tape/kept_buffers.hpp"
 #include "sim/tape/stored_weights.hpp"
 

@@ -125,6 +125,15 @@ extern const ModelKind rnn_lm_kind;
 /// metric is perplexity. Throws InvalidArgument for what is no text and for a vocabulary of one word.
 extern const ModelKind big_lstm_kind;
 
+/// After Touvron et al., "LLaMA", 2023: an embedding of `embedding_size`, `layers` blocks, an RMS norm and a
+/// matrix of its own to the words. A block adds to its input what grouped-query attention (Ainslie et al.,
+/// 2023) of `heads` heads over `key_value_heads` heads of keys and values makes of its RMS norm, with rotary
+/// positions and a look back alone, then what a SwiGLU network of `hidden_size` makes of the sum's. No biases
+/// and no dropout; epsilon of the norms is 1e-6. Embeddings are N(0, 0.02 sqrt(embedding_size)), other
+/// weights N(0, 1 / inputs), those that end a branch divided by sqrt(2 layers) too. The metric is perplexity.
+/// Throws InvalidArgument where the data set is no text, and for heads that do not divide what they cut.
+extern const ModelKind llama_kind;
+
 /// After Amodei et al., "Deep Speech 2", ICML 2016, small: convolutions 5x5 to 16 channels with bias and
 /// ReLU, the first with stride 2 in time and frequency, the second with stride 2 in frequency; a
 /// bidirectional GRU of hidden_size states each way; a linear layer to the labels; CTC. Frames of padding are
@@ -231,6 +240,8 @@ inline constexpr std::array model_table{
     ModelEntry{"lstm_lm", "word language model: embedding, LSTM, logits over the vocabulary", lstm_lm_kind},
     ModelEntry{"big_lstm", "the same with two LSTMs, their states projected, and a sampled softmax",
                big_lstm_kind},
+    ModelEntry{"llama", "word language model: RMS norms, rotary positions, grouped queries, SwiGLU",
+               llama_kind},
     ModelEntry{"seq2seq_attention", "translation: LSTMs that encode and decode, with attention",
                seq2seq_attention_kind},
     ModelEntry{"transformer", "translation: encoder and decoder of attention and feed-forward networks",

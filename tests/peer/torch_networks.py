@@ -12,6 +12,7 @@ from torch import nn
 import torch_sequence_networks as sequences
 from torch_classifier_parts import classification_loss
 from torch_image_networks import CLASSIFIERS
+from torch_llama import LlamaModule, llama_loss
 
 CLASSES = 11  # the detector's, with the background
 
@@ -158,6 +159,7 @@ SEQUENCES = {
     "deep_speech_2": (sequences.DeepSpeech2, sequences.speech_loss, torch.optim.Adam),
     "jasper": (sequences.Jasper, sequences.speech_loss, torch.optim.Adam),
     "bert": (sequences.Bert, sequences.bert_loss, torch.optim.AdamW),
+    "llama": (LlamaModule, llama_loss, torch.optim.AdamW),
 }
 NETWORKS = {"cnn": cnn, "detector": detector, "language-model": language_model}
 NETWORKS |= {model: partial(classifier, model) for model in CLASSIFIERS}

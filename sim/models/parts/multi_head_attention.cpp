@@ -1,10 +1,11 @@
-// Cuts positions into heads, lets them attend, and joins them.
+// Lets heads of positions attend to each other.
 #include "sim/models/parts/multi_head_attention.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "sim/models/parts/heads.hpp"
 #include "sim/models/parts/initial.hpp"
 #include "sim/models/parts/model_options.hpp"
 
@@ -18,37 +19,6 @@ LinearParameters add_square(ParameterStore& store, const ModelSpec& model, const
   const std::string name = spec.name + "." + part, weight = name + ".weight";
   Parameter& w = store.add(weight, layer_weights(model, {spec.width, spec.width}, spec.deviation, weight));
   return {w, store.add(name + ".bias", constant_weights({spec.width}, 0))};
-}
-
-/// Extents of positions (batch, time, width), of which each head has a part.
-struct HeadExtents {
-  std::int64_t batch, time, heads, part;
-};
-HeadExtents head_extents(const Array& positions, std::int64_t heads) {
-  return {positions.extent(0), positions.extent(1), heads, positions.extent(2) / heads};
-}
-
-/// (batch, heads, time, part) of x (batch, time, width).
-TensorRef split_heads(Tape& tape, const std::string& name, TensorRef x, std::int64_t heads) {
-  const HeadExtents e = head_extents(tape.value(x), heads);
-  std::vector<std::int32_t> rows;
-  for (std::int64_t b = 0; b < e.batch; ++b)
-    for (std::int64_t h = 0; h < e.heads; ++h)
-      for (std::int64_t t = 0; t < e.time; ++t)
-        rows.push_back(static_cast<std::int32_t>((b * e.time + t) * e.heads + h));
-  return take_rows(tape, name, x, {rows, e.part, {e.batch, e.heads, e.time, e.part}});
-}
-
-/// (batch, time, width) of x (batch, heads, time, part).
-TensorRef join_heads(Tape& tape, const std::string& name, TensorRef x) {
-  const Shape shape = tape.value(x).shape();
-  const HeadExtents e{shape[0], shape[2], shape[1], shape[3]};
-  std::vector<std::int32_t> rows;
-  for (std::int64_t b = 0; b < e.batch; ++b)
-    for (std::int64_t t = 0; t < e.time; ++t)
-      for (std::int64_t h = 0; h < e.heads; ++h)
-        rows.push_back(static_cast<std::int32_t>((b * e.heads + h) * e.time + t));
-  return take_rows(tape, name, x, {rows, e.part, {e.batch, e.time, e.heads * e.part}});
 }
 
 }  // namespace
