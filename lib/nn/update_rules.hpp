@@ -7,6 +7,7 @@
 #include "lib/nn/update_rules/adagrad.hpp"
 #include "lib/nn/update_rules/adam.hpp"
 #include "lib/nn/update_rules/adamw.hpp"
+#include "lib/nn/update_rules/muon.hpp"
 #include "lib/nn/update_rules/rmsprop.hpp"
 #include "lib/nn/update_rules/sgd.hpp"
 
@@ -17,6 +18,6 @@ namespace halfscope {
 /// returns the update.
 using UpdateRule = std::variant<SgdStep,   //
                                 AdamStep,  //
-                                AdamwStep, AdagradStep, RmspropStep>;
+                                AdamwStep, AdagradStep, RmspropStep, MuonStep>;
 
 }  // namespace halfscope

@@ -1,7 +1,8 @@
 // Adam, with and without decoupled weight decay: two moments per weight, bias correction from the number of
 // steps taken.
+#include "sim/optim/adam.hpp"
+
 #include "sim/optim/optimizers.hpp"
-#include "sim/optim/option_ranges.hpp"
 
 namespace halfscope {
 namespace {
@@ -15,42 +16,25 @@ double power(double base, std::int64_t exponent) {
   return result;
 }
 
-class Adam : public Optimizer {
- public:
-  Adam(const ParameterStore& store, const OptimizerOptions& options)
-      : Optimizer(store, options, {"first_moment", "second_moment"}) {}
-
- protected:
-  [[nodiscard]] AdamStep step(double learning_rate) const {
-    return AdamStep{.learning_rate = static_cast<float>(learning_rate),
-                    .beta1 = static_cast<float>(option("beta1")),
-                    .beta2 = static_cast<float>(option("beta2")),
-                    .correction1 = static_cast<float>(1 - power(option("beta1"), steps())),
-                    .correction2 = static_cast<float>(1 - power(option("beta2"), steps())),
-                    .epsilon = static_cast<float>(option("epsilon"))};
-  }
-
- private:
-  [[nodiscard]] UpdateRule rule(double learning_rate) const override { return step(learning_rate); }
-};
-
 class Adamw final : public Adam {
  public:
   using Adam::Adam;
 
  private:
-  [[nodiscard]] UpdateRule rule(double learning_rate) const override {
-    return AdamwStep{.adam = step(learning_rate), .decay = static_cast<float>(option("weight_decay"))};
-  }
+  [[nodiscard]] UpdateRule rule(double learning_rate) const override { return adamw_step(learning_rate); }
 };
 
-constexpr EntryOption adam_beta1{"beta1", 0.9, decay_range, "share of the mean gradient that a step keeps"};
-constexpr EntryOption adam_beta2{"beta2", 0.999, decay_range, "share of the mean square that a step keeps"};
-constexpr EntryOption adam_epsilon{"epsilon", 1e-8, epsilon_range, "added to the root of the mean square"};
-constexpr EntryOption adam_weight_decay{"weight_decay", 0, share_range,
-                                        "this share of a weight times the learning rate goes at every step"};
+}  // namespace
 
-/// Updates are about as large as the learning rate.
+AdamStep Adam::adam_step(double learning_rate) const {
+  return {.learning_rate = static_cast<float>(learning_rate),
+          .beta1 = static_cast<float>(option("beta1")),
+          .beta2 = static_cast<float>(option("beta2")),
+          .correction1 = static_cast<float>(1 - power(option("beta1"), steps())),
+          .correction2 = static_cast<float>(1 - power(option("beta2"), steps())),
+          .epsilon = static_cast<float>(option("epsilon"))};
+}
+
 void lint_adam(const OptimizerLint& lint) {
   lint_epsilon(lint);
   lint_decay(lint, "beta1");
@@ -69,8 +53,6 @@ void lint_adamw(const OptimizerLint& lint) {
   found->value = 1 - decay;
   found->rounded = lint.master(1 - decay);
 }
-
-}  // namespace
 
 constexpr OptimizerKind adam_kind{make_as<Adam>, {adam_beta1, adam_beta2, adam_epsilon}, lint_adam};
 constexpr OptimizerKind adamw_kind{

@@ -11,14 +11,17 @@
 #include <halfscope/format/quantizer.hpp>
 
 #include "lib/nn/optimizer_step.hpp"
+#include "sim/optim/moment_formats.hpp"
 #include "sim/options/entry_options.hpp"
 #include "sim/tape/parameter.hpp"
 
 namespace halfscope {
 
 struct OptimizerOptions {
-  OptionValues values{};  ///< all that the optimizer takes
-  Quantizer state{};      ///< the format of state and of the update's arithmetic
+  OptionValues values{};                ///< all that the optimizer takes
+  Quantizer state{};                    ///< the format of state and of the update's arithmetic
+  std::vector<MomentFormat> moments{};  ///< formats of arrays of state between the steps, by their names
+  std::uint64_t seed = 0;               ///< of the random bits of those
 };
 
 /// An array by its name in a checkpoint.
@@ -37,14 +40,26 @@ class Optimizer {
 
   /// Every array of state, "SLOT.PARAMETER".
   [[nodiscard]] std::vector<ArrayReference> state();
+  /// The share of a weight that an update takes off it besides, at this learning rate.
+  [[nodiscard]] double decay(double learning_rate) const;
   /// Steps taken, skipped ones not counted.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   void restore_steps(std::int64_t steps) { steps_ = steps; }
 
  protected:
   /// One array of zeros per slot and parameter, of the parameter's shape; the slots are the rule's, in order.
+  /// A parameter whose rule has fewer keeps its last arrays empty. Throws InvalidArgument for a format of
+  /// state that it does not have.
   Optimizer(const ParameterStore& store, const OptimizerOptions& options,
             std::initializer_list<const char*> slots);
+  /// An update of one parameter, and the rule that makes it.
+  struct ParameterStep {
+    WeightUpdate update;
+    UpdateRule rule;
+  };
+  /// The rule with the constants of the step.
+  [[nodiscard]] const UpdateRule& step_rule() const { return rule_; }
+  [[nodiscard]] const Quantizer& state_format() const { return options_.state; }
   /// The value of an option that the optimizer takes.
   [[nodiscard]] double option(std::string_view name) const { return options_.values.find(name)->second; }
   [[nodiscard]] Array& slot(std::size_t slot, std::size_t parameter) {
@@ -54,11 +69,17 @@ class Optimizer {
  private:
   /// The rule with the constants of the step numbered `steps()`, from 1.
   [[nodiscard]] virtual UpdateRule rule(double learning_rate) const = 0;
+  /// What is made of an update before the rule's loop over the weights: by default nothing.
+  [[nodiscard]] virtual ParameterStep parameter_step(std::size_t /*index*/, const WeightUpdate& update) {
+    return {update, rule_};
+  }
 
   struct Slot {
     std::string name;
     std::vector<Array> arrays;
+    const MomentFormat* format = nullptr;  ///< null: that of the step's arithmetic
   };
+  void choose_formats();
   OptimizerOptions options_;
   UpdateRule rule_;
   std::vector<std::string> parameters_;

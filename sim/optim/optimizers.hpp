@@ -21,8 +21,10 @@ struct OptimizerKind {
 extern const OptimizerKind sgd_kind;
 extern const OptimizerKind adam_kind;
 extern const OptimizerKind adamw_kind;
+extern const OptimizerKind stable_adamw_kind;
 extern const OptimizerKind adagrad_kind;
 extern const OptimizerKind rmsprop_kind;
+extern const OptimizerKind muon_kind;
 
 struct OptimizerEntry {
   std::string_view name;
@@ -34,8 +36,12 @@ inline constexpr std::array optimizer_table{
     OptimizerEntry{"sgd", "stochastic gradient descent with momentum", sgd_kind},
     OptimizerEntry{"adam", "Adam with bias correction", adam_kind},
     OptimizerEntry{"adamw", "Adam with decoupled weight decay", adamw_kind},
+    OptimizerEntry{"stable_adamw", "AdamW, slower for tensors whose gradients outgrow their mean squares",
+                   stable_adamw_kind},
     OptimizerEntry{"adagrad", "Adagrad: a sum of squares per weight", adagrad_kind},
     OptimizerEntry{"rmsprop", "RMSProp with momentum, epsilon within the root", rmsprop_kind},
+    OptimizerEntry{"muon", "Muon: orthogonal updates of matrices by Newton-Schulz steps, AdamW for the rest",
+                   muon_kind},
 };
 
 }  // namespace halfscope

@@ -35,7 +35,8 @@ const std::vector<Case> rules{{"sgd", sgd_step, {2}},
                               {"adam", adam_step, {2, 3}},
                               {"adamw", AdamwStep{adam_step, 0.01f}, {2, 3}},
                               {"adagrad", AdagradStep{.learning_rate = 0.01f, .epsilon = 1e-8f}, {3}},
-                              {"rmsprop", rmsprop_step, {3, 2}}};
+                              {"rmsprop", rmsprop_step, {3, 2}},
+                              {"muon", MuonStep{.learning_rate = 0.01f, .decay = 0.01f}, {2}}};
 
 /// The most mantissa bits of a weight whose sum is rounded to odd before it is stored.
 constexpr FloatFormat e8m21{8, 21};
