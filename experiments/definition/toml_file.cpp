@@ -3,6 +3,7 @@
 #include "experiments/definition/toml_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -100,6 +101,12 @@ std::string TomlFile::setting(const TomlEntry& entry) const {
   if (const auto* integer = value.as_integer()) return fmt::format("{}", integer->get());
   if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* flag = value.as_boolean()) return flag->get() ? "true" : "false";
+  if (const auto* parts = value.as_table()) {
+    std::vector<std::string> texts;
+    for (const TomlEntry& part : in_file_order(*parts))
+      texts.push_back(fmt::format("{}={}", part.key, setting(part)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
   fail(value.source(), fmt::format("{}: give a text or a number", entry.key));
 }
 

@@ -120,6 +120,13 @@ std::optional<AllReduces> all_reduces(Runs runs) {
   return all.counters.adds == 0 ? std::nullopt : std::optional(all);
 }
 
+/// Of all elements of linear layers' weight gradients.
+Measured zero_share(Runs runs, const char* cause) {
+  return mean_of(from_members(runs, "zero_causes", [&](const Json& causes) {
+    return causes.at(cause).get<double>() / causes.at("elements").get<double>();
+  }));
+}
+
 template <typename Part, typename Whole>
 Measured all_reduce_share(Runs runs, const Part& part, const Whole& whole) {
   const std::optional<AllReduces> all = all_reduces(runs);
@@ -170,6 +177,28 @@ constexpr std::array columns{
     ArmColumn{"lost_updates", "lost updates",
               [](Runs runs) { return mean_of(numbers(runs, "lost_updates")); }, InTable::always,
               InJson::always, 3, Written::share, 1},
+    ArmColumn{"update_projection", "applied / intended",
+              [](Runs runs) { return mean_of(numbers(runs, "update_projection")); }, InTable::where_known,
+              InJson::where_known, 18, Written::number, 3},
+    ArmColumn{"lost_decays", "lost decays", [](Runs runs) { return mean_of(numbers(runs, "lost_decays")); },
+              InTable::where_known, InJson::where_known, 19, Written::share, 1},
+    ArmColumn{"zeros", "zero gradients", [](Runs runs) { return zero_share(runs, "zeros"); },
+              InTable::where_known, InJson::where_known, 20, Written::share, 3},
+    ArmColumn{"zeros_no_quantizer", "true zeros", [](Runs runs) { return zero_share(runs, "no_quantizer"); },
+              InTable::where_known, InJson::where_known, 21, Written::share, 3},
+    ArmColumn{"zeros_forward_operand", "by forward",
+              [](Runs runs) { return zero_share(runs, "forward_operand"); }, InTable::where_known,
+              InJson::where_known, 22, Written::share, 3},
+    ArmColumn{"zeros_data_operand", "by dgrad", [](Runs runs) { return zero_share(runs, "data_operand"); },
+              InTable::where_known, InJson::where_known, 23, Written::share, 3},
+    ArmColumn{"zeros_weight_gradient_left", "by wgrad, gradient",
+              [](Runs runs) { return zero_share(runs, "weight_gradient_left"); }, InTable::where_known,
+              InJson::where_known, 24, Written::share, 3},
+    ArmColumn{"zeros_weight_gradient_right", "by wgrad, activation",
+              [](Runs runs) { return zero_share(runs, "weight_gradient_right"); }, InTable::where_known,
+              InJson::where_known, 25, Written::share, 3},
+    ArmColumn{"zeros_cancelled", "cancelled", [](Runs runs) { return zero_share(runs, "cancelled"); },
+              InTable::where_known, InJson::where_known, 26, Written::share, 3},
     ArmColumn{"seconds_per_step", "ms/step",
               [](Runs runs) { return median(numbers(runs, "seconds_per_step")); }, InTable::always,
               InJson::always, 7, Written::number, 1, 1000, "ms_per_step"},

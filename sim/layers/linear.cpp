@@ -99,9 +99,9 @@ TensorRef multiplied(Tape& tape, const std::string& name, TensorRef x, Parameter
     const OperandImages seen_gradient = gradient_images(scope, operands, tensors, gradient);
     if (bias) scope.add_gradient(*bias, bias_gradient(gradient.view(), out));
     if (scope.needs_gradient(weight))
-      scope.add_gradient(weight, weight_gradient({seen(images->x.second, scope.value(x)).view(),
-                                                  seen(seen_gradient.second, gradient).view(), in, out},
-                                                 model));
+      scope.add_gradient(weight,
+                         summed_terms(scope.casts().gradient_terms(), seen(images->x.second, scope.value(x)),
+                                      seen(seen_gradient.second, gradient), {{}, {}, in, out}, model));
     if (!scope.needs_gradient(x)) return;
     Array x_gradient(scope.value(x).shape());
     multiply_rows(seen(seen_gradient.first, gradient).view(),

@@ -16,6 +16,10 @@
 
 namespace halfscope {
 
+/// Terms of the sums that are the gradients of linear layers' weights: as they are, or their magnitudes,
+/// whose sum is 0 only where every term is.
+enum class GradientTerms : std::uint8_t { plain, magnitudes };
+
 /// Where a step's casts happen, and who watches them. `observations` is null on steps that are not observed.
 struct StepContext {
   std::int64_t step = 0;
@@ -26,6 +30,7 @@ struct StepContext {
   Execution execution = Execution::emulated;
   const OperandScales* operand_scales = nullptr;  ///< delayed ones; null: 1 each
   OperandMaxima* operand_maxima = nullptr;        ///< takes in those of delayed scales; or null
+  GradientTerms gradient_terms = GradientTerms::plain;
 };
 
 /// An operand of a layer's product, as a matrix whose columns are summed over.
@@ -67,9 +72,15 @@ class Caster {
   [[nodiscard]] const PrecisionPolicy& policy(Precision precision = Precision::reduced) const {
     return precision == Precision::reduced ? policy_ : policy_in_fp32_;
   }
+  /// From here on the formats and sums of another policy.
+  void use(PrecisionPolicy policy) {
+    policy_in_fp32_ = in_fp32(policy);
+    policy_ = std::move(policy);
+  }
   /// Data type in which a cast to `role` leaves numbers: 16 bits in native execution, if the format has them.
   /// Master weights and the optimizer's state stay FP32.
   [[nodiscard]] DType storage(Role role, Precision precision) const;
+  [[nodiscard]] GradientTerms gradient_terms() const { return context_.gradient_terms; }
   [[nodiscard]] const std::optional<LayerwiseOptions>& layerwise() const { return context_.layerwise; }
 
   /// Rounds `array` to the format of `role`, and brings it into memory of that format in native execution.
@@ -89,6 +100,8 @@ class Caster {
     events_.update(site(tensor, Role::master_weight, {.pass = TrainingPass::update}), weight_format(), update,
                    make);
   }
+  /// The format in which an update of this step might get lost.
+  [[nodiscard]] Quantizer weight_format() const;
   [[nodiscard]] Site site(std::string_view tensor, Role role, const CastContext& context,
                           std::int32_t part = whole_tensor) const;
 
@@ -100,8 +113,6 @@ class Caster {
   [[nodiscard]] RandomStream operand_stream(const OperandMatrix& operand, Site where) const;
   /// The scale of a whole operand, whose magnitude a delayed one takes in.
   [[nodiscard]] float operand_scale(const OperandMatrix& operand, const OperandFormat& format) const;
-  /// The format in which an update of this step might get lost.
-  [[nodiscard]] Quantizer weight_format() const;
 
   PrecisionPolicy policy_, policy_in_fp32_;
   std::uint64_t seed_;

@@ -16,6 +16,7 @@ class CastScope {
   /// See `Caster::storage`.
   [[nodiscard]] DType storage(Role role) const { return caster_->storage(role, context_.precision); }
 
+  [[nodiscard]] GradientTerms gradient_terms() const { return caster_->gradient_terms(); }
   /// See `Caster::cast`.
   void cast(std::span<float> values, std::string_view tensor, Role role,
             std::int32_t part = whole_tensor) const {

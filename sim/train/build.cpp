@@ -64,7 +64,9 @@ std::optional<LayerwiseOptions> layerwise_of(const LossScaler& scaler, const Pre
 std::unique_ptr<Optimizer> make_optimizer(const RunSettings& settings, const ParameterStore& parameters) {
   return settings.optimizer->kind.make(parameters,
                                        {.values = settings.config.optimizer_options,
-                                        .state = settings.policy.quantizer(Role::optimizer_state)});
+                                        .state = settings.policy.quantizer(Role::optimizer_state),
+                                        .moments = parse_moment_formats(settings.config.moments),
+                                        .seed = static_cast<std::uint64_t>(settings.config.seed)});
 }
 
 double learning_rate(const RunSettings& settings, std::int64_t step) {

@@ -78,6 +78,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("clip_gradients", c.clip_gradients, check_clipped_gradients,
         "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
   visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
+  visit(
+      "policy_from", c.policy_from, check_policy_from,
+      "step=N, policy=NAME: from step N on formats and sums are those of that policy, while weights and the "
+      "optimizer's state stay as they are stored; empty: never");
   visit("weight", c.roles.weight, check_role, "FORMAT[/ROUNDING][/OVERFLOW] of the copy that computes");
   visit("activation", c.roles.activation, check_role, "format of outputs");
   visit("activation_gradient", c.roles.activation_gradient, check_role, "format of outputs' gradients");
@@ -85,6 +89,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("master_weight", c.roles.master_weight, check_role, "format of the copy that is updated");
   visit("optimizer_state", c.roles.optimizer_state, check_optimizer_state,
         "format of moments and of the update's arithmetic");
+  visit(
+      "moments", c.moments, check_moments,
+      "formats of the optimizer's state between steps: SLOT=FORMAT[/ROUNDING][/OVERFLOW][+scaled], separated "
+      "by commas, as second_moment=bf16/stochastic; scaled: by a power of two for the array's maximum");
   visit("accumulate", c.operations.accumulate, check_products,
         "order in which matrix products add up; empty: by the formats");
   visit("reduce", c.operations.reduce, check_reduce,
@@ -121,6 +129,10 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("observe_every", c.observe_every, interval, "steps between observations; 0: never");
   visit("fp32_reference_every", c.fp32_reference_every, interval,
         "steps between comparisons with the same step in FP32; 0: never");
+  visit("zero_causes_every", c.zero_causes_every, interval,
+        "steps between explanations of the zeros in linear layers' weight gradients, each of six more steps; "
+        "0: "
+        "never");
   visit("probe_scales", c.probes.scales, check_scales,
         "loss scales, as 1,8,2^10, at which weight gradients are compared with FP32's; empty: none");
   visit("probe_every", c.probes.every, count, "steps between probes of probe_scales");

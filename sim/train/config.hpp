@@ -95,7 +95,9 @@ struct TrainConfig {
   double clip_norm = 0;
   std::string clip_gradients = "unscaled";
   OptionValues optimizer_options{};  ///< an option that is left out has the optimizer's own default
+  std::string moments{};             ///< formats of the optimizer's arrays of state; empty: optimizer_state's
   std::string policy = "fp32";
+  std::string policy_from{};  ///< "step=N, policy=NAME": another policy from a step on; empty: none
   RoleSettings roles{};
   OperationSettings operations{};
   double loss_weight = 1;
@@ -108,6 +110,7 @@ struct TrainConfig {
   std::string observe_roles = "activation_gradient,weight_gradient";
   std::int64_t observe_every = 10;
   std::int64_t fp32_reference_every = 0;
+  std::int64_t zero_causes_every = 0;
   ProbeSettings probes{};
   EvaluationSettings evaluation{};
   std::int64_t checkpoint_every = 100;

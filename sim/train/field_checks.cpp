@@ -50,6 +50,10 @@ void check_policy(const std::string& text) {
   (void)find_in_table("policy", text, policy_table);
 }
 
+void check_policy_from(const std::string& text) {
+  if (!text.empty()) (void)parse_policy_switch(text, {});
+}
+
 void check_probe_policy(const std::string& text) {
   if (!text.empty()) check_policy(text);
 }
@@ -84,6 +88,10 @@ void check_optimizer_state(const std::string& text) {
     throw InvalidArgument(
         "the update's arithmetic cannot be rounded stochastically; choose another rounding");
   }
+}
+
+void check_moments(const std::string& text) {
+  (void)parse_moment_formats(text);
 }
 
 void check_products(const std::string& text) {

@@ -11,6 +11,7 @@
 #include "lib/nn/elementwise.hpp"
 #include "sim/optim/clip.hpp"
 #include "sim/tape/kept_buffers.hpp"
+#include "sim/train/applied_updates.hpp"
 #include "sim/train/gradient_sum.hpp"
 #include "sim/train/observation_exchange.hpp"
 
@@ -121,11 +122,13 @@ Learner::PassResults Learner::run_passes(Caster& caster, const StepContext& cont
   return results;
 }
 
-bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double loss_scale, double rate) {
+bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double loss_scale,
+                             const UpdateContext& context) {
   const double clip_norm = settings_->config.clip_norm;
   factors_ = {.unscale = static_cast<float>(1 / loss_scale),
               .clip = clip_norm > 0 ? clip_factor(scalars.norm, clip_norm) : 1};
-  optimizer_->begin_step(rate);
+  optimizer_->begin_step(context.learning_rate);
+  AppliedUpdates applied(caster, optimizer_->decay(context.learning_rate), context.observations);
   Readback& readback = caster.events().readback();
   // Before the cast a weight may be infinite that is not after it.
   const bool casts = !caster.policy().quantizer(Role::master_weight).is_identity();
@@ -135,6 +138,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
     ++parameter.version;
     parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
     compensated_.before_update(i);
+    applied.before(parameter);
     caster.update(parameter.name,
                   {.gradient = parameter.gradient.values(),
                    .unscale = factors_.unscale,
@@ -142,11 +146,14 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
                    .weights = parameter.master.values(),
                    .largest = readback.device_values(casts ? uncast : largest)},
                   [&](const WeightUpdate& update) { optimizer_->update(i, update); });
+    applied.intended(parameter);
     compensated_.after_update(i);
     caster.cast(parameter.master, parameter.name, Role::master_weight, in_update);
+    applied.applied(parameter);
     if (casts) raise_to_largest(parameter.master.view(), readback.device_values(largest));
   }
   caster.events().collect();
+  applied.write();
   return is_finite(readback.values(largest)[0]);
 }
 

@@ -69,9 +69,15 @@ class Learner {
     std::optional<AllReduceCounters> all_reduce{};
   };
   PassResults run_passes(Caster& caster, const StepContext& context, const Passes& passes);
+  /// An update's learning rate, and where what became of it is written besides what trackers see, if
+  /// anywhere.
+  struct UpdateContext {
+    double learning_rate = 0;
+    StepObservations* observations = nullptr;
+  };
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `scalars`. Returns
   /// whether the weights are finite after it.
-  bool update_weights(Caster& caster, const StepScalars& scalars, double scale, double rate);
+  bool update_weights(Caster& caster, const StepScalars& scalars, double scale, const UpdateContext& context);
   /// Shows `caster` the unscaled gradients and the weights that the update has made of them.
   void show_update(Caster& caster) const;
   [[nodiscard]] bool weights_finite() const;

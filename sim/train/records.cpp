@@ -33,11 +33,20 @@ Json to_json(const TensorCounters& c) {
 }
 
 Json to_json(const UpdateCounters& c) {
-  return {{"tensor", c.tensor},
-          {"elements", c.elements},
-          {"nonzero", c.nonzero},
-          {"lost", c.lost},
-          {"applied_over_intended", c.applied_over_intended}};
+  Json json{{"tensor", c.tensor},
+            {"elements", c.elements},
+            {"nonzero", c.nonzero},
+            {"lost", c.lost},
+            {"applied_over_intended", c.applied_over_intended}};
+  if (c.projection) {
+    json["along_intended"] = c.projection->along;
+    json["intended_square"] = c.projection->square;
+  }
+  if (c.decays > 0) {
+    json["decays"] = c.decays;
+    json["lost_decays"] = c.lost_decays;
+  }
+  return json;
 }
 
 Json to_json(const ReductionRecord& record) {
@@ -123,6 +132,7 @@ Json append_record(RecordText& text, const StepRecord& record, const Evaluation*
   if (evaluation != nullptr) json["test_loss"] = evaluation->loss;
   if (evaluation != nullptr && evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;
   if (!record.fp32_reference.empty()) json["fp32_reference"] = list_of(record.fp32_reference);
+  if (!record.zero_causes.empty()) json["zero_causes"] = list_of(record.zero_causes);
   if (!record.probes.empty()) json["probes"] = list_of(record.probes);
   if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);
   if (record.observations) {

@@ -92,8 +92,7 @@ std::optional<ProbeOptions> parse_probes(const RunSettings& settings) {
   return options;
 }
 
-void check_execution_fits(const RunSettings& settings) {
-  const PrecisionPolicy& policy = settings.policy;
+void check_execution_fits(const RunSettings& settings, const PrecisionPolicy& policy) {
   if (settings.device == Device::cuda) {
     check_device_product_model(policy.products);
     if (policy.weight_sum != WeightSum::plain)
@@ -166,7 +165,11 @@ RunSettings parsed(const TrainConfig& config) {
                        .execution = parse_enum<Execution>("execution", config.execution),
                        .policy = parse_policy(config)};
   settings.own_operands = own_operand_rules(settings.policy, config.policy);
-  check_execution_fits(settings);
+  check_execution_fits(settings, settings.policy);
+  if (!config.policy_from.empty()) {
+    settings.later = parse_policy_switch(config.policy_from, settings.policy);
+    check_execution_fits(settings, settings.later->policy);
+  }
   write_policy(settings.policy, settings.config);
   settings.scaler = &find_scaler(config.loss_scale);
   settings.config.scaler_options = resolve_options(config.loss_scale, config.scaler_options);

@@ -14,6 +14,7 @@
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
 #include "sim/train/config.hpp"
+#include "sim/train/policy_switch.hpp"
 #include "sim/train/scale_probe.hpp"
 
 namespace halfscope {
@@ -26,6 +27,7 @@ struct RunSettings {
   Device device{};
   Execution execution{};
   PrecisionPolicy policy{};
+  std::optional<PolicySwitch> later{};      ///< empty where the config names none
   std::vector<OperandRule> own_operands{};  ///< rules of the policy's that the config adds to a named one's
   Schedule schedule{};
   ClippedGradients clipped_gradients{};

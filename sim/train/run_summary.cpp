@@ -63,21 +63,39 @@ void RunSummary::add(const Json& record) {
   }
   if (const auto operands = record.find("operands"); operands != record.end())
     for (const Json& operand : *operands) operands_.add(operand);
+  if (const auto causes = record.find("zero_causes"); causes != record.end())
+    for (const Json& tensor : *causes) zero_causes_.add(tensor);
   if (!record.contains("updates")) return;
   for (const Json& tensor : record["tensors"]) {
     const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
     if (gradient_roles.contains(role)) gradients_.add(tensor);
   }
-  for (const Json& update : record["updates"]) {
-    nonzero_ += update.at("nonzero").get<std::int64_t>();
-    lost_ += update.at("lost").get<std::int64_t>();
-  }
+  for (const Json& update : record["updates"]) updates_.add(update);
+}
+
+void RunSummary::Updates::add(const Json& update) {
+  nonzero += update.at("nonzero").get<std::int64_t>();
+  lost += update.at("lost").get<std::int64_t>();
+  decays += update.value("decays", std::int64_t{0});
+  lost_decays += update.value("lost_decays", std::int64_t{0});
+  const auto square = update.find("intended_square");
+  if (square == update.end() || !square->is_number() || !update.at("along_intended").is_number()) return;
+  intended_square += square->get<double>();
+  along_intended += update.at("along_intended").get<double>();
+}
+
+void RunSummary::Updates::write_to(Json& summary) const {
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return whole == 0 ? Json() : Json(static_cast<double>(part) / static_cast<double>(whole));
+  };
+  summary["lost_updates"] = share(lost, nonzero);
+  if (decays > 0) summary["lost_decays"] = share(lost_decays, decays);
+  if (intended_square > 0) summary["update_projection"] = along_intended / intended_square;
 }
 
 void RunSummary::write_to(Json& summary) const {
   summary["train_loss"] = first_.train_loss();
-  summary["lost_updates"] =
-      nonzero_ == 0 ? Json() : Json(static_cast<double>(lost_) / static_cast<double>(nonzero_));
+  updates_.write_to(summary);
   summary["gradients"] = {{"nonzero", gradients_.nonzero},
                           {"flushed", gradients_.flushed},
                           {"subnormal", gradients_.subnormal},
@@ -85,12 +103,18 @@ void RunSummary::write_to(Json& summary) const {
   first_.write_scales(summary);
   summary["overflows"] = overflows_;
   if (operands_.operands > 0) summary["operands"] = operands_.summary();
+  if (!zero_causes_.counts.empty()) summary["zero_causes"] = zero_causes_.counts;
   if (all_reduces_.steps > 0) summary["all_reduce"] = all_reduces_.summary();
   for (const auto& [name, history] : further_) {
     Json& loss = summary["further_losses"][name];
     loss["train_loss"] = history.train_loss();
     history.write_scales(loss);
   }
+}
+
+void RunSummary::ZeroSums::add(const Json& tensor) {
+  for (const auto& [key, value] : tensor.items())
+    if (key != "tensor") counts[key] += value.get<std::int64_t>();
 }
 
 void RunSummary::AllReduces::add(const Json& record) {

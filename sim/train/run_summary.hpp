@@ -49,6 +49,20 @@ class RunSummary {
     void add(const Json& tensor);
   };
 
+  /// Over all updates of all observed steps.
+  struct Updates {
+    std::int64_t nonzero = 0, lost = 0, decays = 0, lost_decays = 0;
+    double along_intended = 0, intended_square = 0;
+    void add(const Json& update);
+    void write_to(Json& summary) const;
+  };
+
+  /// Zeros of weight gradients by cause, over all tensors of all steps that were explained.
+  struct ZeroSums {
+    std::map<std::string, std::int64_t> counts{};
+    void add(const Json& tensor);
+  };
+
   /// Over all steps and losses of several ranks.
   struct AllReduces {
     AllReduceCounters counters{};
@@ -72,9 +86,10 @@ class RunSummary {
   std::map<std::string, LossHistory> further_{};  ///< by the losses' names
   Gradients gradients_{};
   std::vector<std::string> overflows_{};  ///< in words, a line per step
-  std::int64_t nonzero_ = 0, lost_ = 0;
+  Updates updates_{};
   AllReduces all_reduces_{};
   Operands operands_{};
+  ZeroSums zero_causes_{};
 };
 
 }  // namespace halfscope

@@ -131,6 +131,7 @@ StepRecord Trainer::step() {
   const DeviceScope scope(settings_.device);
   StepRecord record{.step = steps_done_ + 1};
   record.learning_rate = learning_rate(settings_, steps_done_);
+  follow_policy(record.step);
   if (is_due(settings_.config.observe_every, record.step)) record.observations.emplace();
   const std::vector<Batch> batches = read_batches();
   for (std::size_t i = 0; i < learners_.size() && !record.diverged; ++i) learn(i, batches, record);
@@ -138,6 +139,10 @@ StepRecord Trainer::step() {
   end_step(operand_scales_, operand_maxima_);
   ++steps_done_;
   return record;
+}
+
+void Trainer::follow_policy(std::int64_t step) {
+  if (settings_.later && step >= settings_.later->step) caster_.use(settings_.later->policy);
 }
 
 void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record) {
@@ -163,6 +168,11 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
     // Before the run's own passes, which leave their gradients in place of the probes'.
     add_probes(record.probes, probe_scales(*settings_.probes, seed_of(settings_), context, again));
   }
+  if (is_due(settings_.config.zero_causes_every, record.step)) {
+    std::vector<ZeroCauses> causes =
+        explain_zeros(caster_.policy(), seed_of(settings_), context, {again, learner.store()});
+    std::ranges::move(causes, std::back_inserter(record.zero_causes));
+  }
   const auto [scalars, all_reduce] =
       learner.run_passes(caster_, context, {batches, own.scale, measure_of(settings_, own)});
   own.all_reduce = all_reduce;
@@ -177,7 +187,8 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
   const bool looks = !overflow_trackers_.empty() && !record.overflow;
   if (!gradients.finite && looks) record.overflow = look_at_step(learner, context, batches);
   const bool holds = own.skipped ? learner.weights_finite()
-                                 : learner.update_weights(caster_, scalars, own.scale, record.learning_rate);
+                                 : learner.update_weights(caster_, scalars, own.scale,
+                                                          {record.learning_rate, context.observations});
   record.diverged = !holds;
   if (gradients.finite && record.diverged && looks) record.overflow = look_at_update(learner, context);
   add_to(record, std::move(own), index == 0);

@@ -10,6 +10,7 @@
 #include "sim/data/sampler.hpp"
 #include "sim/train/fp32_reference.hpp"
 #include "sim/train/learner.hpp"
+#include "sim/train/zero_causes.hpp"
 
 namespace halfscope {
 
@@ -45,6 +46,7 @@ struct StepRecord {
   std::optional<StepObservations> observations{};
   std::optional<StepObservations> overflow{};
   std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
+  std::vector<ZeroCauses> zero_causes{};         ///< on every zero_causes_every-th step and on the first
   std::vector<ScaleProbe> probes{};              ///< on every probe_every-th step and on the first
   std::vector<ObjectiveRecord> further{};        ///< in their order; without those behind one that diverged
 };
@@ -96,6 +98,8 @@ class Trainer {
   /// A step of one loss, which it adds to `record`.
   void learn(std::size_t index, const std::vector<Batch>& batches, StepRecord& record);
   void restore_operand_scales(const SafetensorsFile& checkpoint);
+  /// Brings the caster to the policy of step `step`.
+  void follow_policy(std::int64_t step);
   /// Rounds the weights to the format that they are stored in.
   void store_weights();
   /// Tells the scalers the outcome of a step.

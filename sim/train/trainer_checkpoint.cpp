@@ -121,6 +121,7 @@ void Trainer::restore(const SafetensorsFile& checkpoint) {
   }
   restore_operand_scales(checkpoint);
   steps_done_ = metadata_count(checkpoint, "step", {1, static_cast<double>(settings_.config.steps)});
+  follow_policy(steps_done_);
   for (const Learner& learner : learners_) {
     learner.optimizer().restore_steps(metadata_count(checkpoint, key_of("optimizer", learner) + "_steps",
                                                      {0, static_cast<double>(steps_done_)}));

@@ -67,6 +67,12 @@ struct TensorCounters {
   CastCounters counters{};
 };
 
+/// Sums over a tensor's weights: what the stored weights moved by, times what the optimizer's update
+/// intended, and the intended's square. Their quotient is 1 where nothing is lost on average.
+struct UpdateProjection {
+  double along = 0, square = 0;
+};
+
 /// Counts of one parameter's update: `lost` of the `nonzero` elements would round back to the old
 /// weight.
 struct UpdateCounters {
@@ -75,6 +81,9 @@ struct UpdateCounters {
   std::int64_t nonzero = 0;
   std::int64_t lost = 0;
   double applied_over_intended = 1;  ///< sum |applied| / sum |intended|: below 1, the updates shrink
+  std::optional<UpdateProjection> projection{};  ///< of weights that are stored in a narrow format
+  std::int64_t decays = 0;       ///< weights that are not 0, where the update takes a share of them off
+  std::int64_t lost_decays = 0;  ///< of them, that this share alone would leave as they are
 };
 
 /// One reduction: see ReductionCounters.
