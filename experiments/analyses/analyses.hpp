@@ -36,6 +36,18 @@ namespace halfscope {
 [[nodiscard]] AnalysisResult find_missed_decrease(const AnalysisInput& input);
 /// Steps that each of a model's two losses skipped, and overflows that ended a run.
 [[nodiscard]] AnalysisResult find_two_losses(const AnalysisInput& input);
+/// Adam's mean square when it is rounded after each step.
+[[nodiscard]] AnalysisResult find_mean_squares(const AnalysisInput& input);
+/// Errors of FP8 dot products on tensor cores, with and without promotion.
+[[nodiscard]] AnalysisResult find_fp8_sums(const AnalysisInput& input);
+/// Errors of block formats, and of means of many roundings.
+[[nodiscard]] AnalysisResult find_quantizer_errors(const AnalysisInput& input);
+/// Attention's weights that E4M3 flushes, and the bias of its ties.
+[[nodiscard]] AnalysisResult find_attention_rounding(const AnalysisInput& input);
+/// What truncation leaves of a residual stream.
+[[nodiscard]] AnalysisResult find_one_sided_rounding(const AnalysisInput& input);
+/// Gaps between logits from which a softmax has no gradient.
+[[nodiscard]] AnalysisResult find_softmax_gaps(const AnalysisInput& input);
 
 inline bool is_every(const Experiment& /*experiment*/) {
   return true;
@@ -60,6 +72,15 @@ inline constexpr std::array analyses{
     AnalysisEntry{"harm_onset", "the first weight of the loss that does harm", find_harm_onset},
     AnalysisEntry{"missed_decrease", "shares of FP32's decrease of the loss that arms miss",
                   find_missed_decrease},
+    AnalysisEntry{"mean_squares", "Adam's mean square rounded after each step", find_mean_squares},
+    AnalysisEntry{"fp8_sums", "errors of FP8 dot products on tensor cores", find_fp8_sums},
+    AnalysisEntry{"quantizer_errors", "errors of block formats and of means of many roundings",
+                  find_quantizer_errors},
+    AnalysisEntry{"attention_rounding", "attention's weights in E4M3 and ties in BF16",
+                  find_attention_rounding},
+    AnalysisEntry{"one_sided_rounding", "truncation in a residual stream, beside its closed form",
+                  find_one_sided_rounding},
+    AnalysisEntry{"softmax_gaps", "gaps of logits without a gradient", find_softmax_gaps},
     AnalysisEntry{"two_losses", "skipped steps of both losses", find_two_losses},
 };
 
