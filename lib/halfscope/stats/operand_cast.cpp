@@ -34,7 +34,7 @@ std::optional<BlockCounts> round_scaled(std::span<float> values, const Quantizer
 float operand_magnitude(std::span<const float> values) {
   if (values.empty()) return 0;
   BlockMaxima all;
-  add_to_maxima(values, std::ssize(values), {&all, 1});
+  find_row_maxima(values, std::ssize(values), {&all, 1});
   return from_bits(all.number);
 }
 
