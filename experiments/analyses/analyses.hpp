@@ -44,7 +44,7 @@ namespace halfscope {
 [[nodiscard]] AnalysisResult find_quantizer_errors(const AnalysisInput& input);
 /// Attention's weights that E4M3 flushes, and the bias of its ties.
 [[nodiscard]] AnalysisResult find_attention_rounding(const AnalysisInput& input);
-/// What truncation leaves of a residual stream.
+/// A residual stream under truncation, beside its closed form.
 [[nodiscard]] AnalysisResult find_one_sided_rounding(const AnalysisInput& input);
 /// Gaps between logits from which a softmax has no gradient.
 [[nodiscard]] AnalysisResult find_softmax_gaps(const AnalysisInput& input);

@@ -14,7 +14,7 @@ namespace attention_rounding {
 namespace {
 
 constexpr std::size_t scores = 1 << 20;
-/// Of the largest score above the mean, where scores are standard normal.
+/// The largest score, of scores that are standard normal.
 constexpr double distance = 8;
 constexpr std::array<double, 3> factors{1, 16, 256};
 

@@ -19,7 +19,7 @@ constexpr double added_variance = 0.01;
 constexpr std::array<int, 3> additions{1, 36, 72};
 constexpr std::array roundings{"bf16/toward_zero", "bf16", "bf16/stochastic"};
 
-/// What truncation to BF16 leaves of a magnitude whose logarithm is uniform, on average.
+/// Mean share of a magnitude that truncation to BF16 leaves; its logarithm is uniform.
 double kept_share() {
   return 1 - 0x1p-9 / std::log(2.0);
 }
@@ -30,7 +30,7 @@ double predicted(int count) {
   return (power + added_variance * c * (1 - power) / (1 - c)) / (1 + count * added_variance) - 1;
 }
 
-/// The same of streams h = R(h + 0.1 N), after as many additions as `additions` say.
+/// Projections of streams h = R(h + 0.1 N) on the exact ones, less 1, after each count of `additions`.
 std::vector<double> measured(const Quantizer& format) {
   std::vector<float> stream = normal_numbers(elements, 100);
   std::vector<double> exact(stream.begin(), stream.end()), found;

@@ -120,7 +120,7 @@ std::optional<AllReduces> all_reduces(Runs runs) {
   return all.counters.adds == 0 ? std::nullopt : std::optional(all);
 }
 
-/// Of all elements of linear layers' weight gradients.
+/// Share of the elements of linear layers' weight gradients.
 Measured zero_share(Runs runs, const char* cause) {
   return mean_of(from_members(runs, "zero_causes", [&](const Json& causes) {
     return causes.at(cause).get<double>() / causes.at("elements").get<double>();

@@ -16,7 +16,7 @@ namespace halfscope {
 namespace llama {
 namespace {
 
-/// Of the embeddings, times the root of their width.
+/// Standard deviation of the embeddings over the root of their width.
 constexpr float embedding_deviation = 0.02f;
 
 struct Llama {

@@ -11,8 +11,8 @@ struct NewtonSchulz {
   Quantizer format{};
 };
 
-/// Of a matrix U S V^T (rows, columns), on the active device, one U S' V^T with singular values near 1: the
-/// matrix over its Frobenius norm (1e-7 at least), then steps X' = a X + (b A + c A A) X, A = X X^T, of the
+/// U S' V^T with singular values near 1 of a matrix U S V^T (rows, columns) on the active device: the matrix
+/// over its Frobenius norm (1e-7 at least), then steps X' = a X + (b A + c A A) X, A = X X^T, of the
 /// smaller side, with a, b, c = 3.4445, -4.775, 2.0315 (Jordan et al., "Muon", 2024; torch.optim.Muon). The
 /// matrix, its quotient, each A, each b A + c A A and each X are rounded to the format; products add up in
 /// FP32.

@@ -69,7 +69,7 @@ class Optimizer {
  private:
   /// The rule with the constants of the step numbered `steps()`, from 1.
   [[nodiscard]] virtual UpdateRule rule(double learning_rate) const = 0;
-  /// What is made of an update before the rule's loop over the weights: by default nothing.
+  /// An update before the rule's loop over the weights: by default as it comes, by the step's rule.
   [[nodiscard]] virtual ParameterStep parameter_step(std::size_t /*index*/, const WeightUpdate& update) {
     return {update, rule_};
   }

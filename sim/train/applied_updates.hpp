@@ -1,4 +1,4 @@
-// What stored weights make of an optimizer's updates.
+// Updates that an optimizer intends, beside those that stored weights take.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class AppliedUpdates {
   /// is null; it and `caster` outlive this.
   AppliedUpdates(Caster& caster, double decay, StepObservations* observations);
 
-  /// Of each parameter, one after the other: before its update, after the optimizer's in FP32, and as stored.
+  /// A parameter before its update, after the optimizer's in FP32, and as stored; one parameter at a time.
   void before(const Parameter& parameter);
   void intended(const Parameter& parameter);
   void applied(const Parameter& parameter);

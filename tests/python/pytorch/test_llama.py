@@ -51,7 +51,7 @@ def test_loss_and_gradients_agree(heads: int, key_value_heads: int, tmp_path: Pa
     assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
     for name, leaf in leaves.items():
         ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
-        # What the subtraction of two weights leaves of a gradient.
+        # The error of the subtraction of two weights.
         rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
         assert leaf.grad is not None, name
         assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name

@@ -1,4 +1,4 @@
-// What stored weights make of updates: decays that move nothing, and the way along the intended update.
+// Updates of stored weights: decays that move nothing, and the way along the intended update.
 #include "sim/train/applied_updates.hpp"
 
 #include <cmath>
