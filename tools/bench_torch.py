@@ -51,7 +51,10 @@ BERT = (
 )  # fmt: skip
 NETWORKS["bert"] = Network("language-model-loss-scale", ("fp32", "fp16_s1024"), 30, batch=32, settings=BERT)
 # The default llama; experiment language-model-loss-scale lends its arms.
-LLAMA = ("model=llama", "vocabulary=2048", "sequence_length=64", "embedding_size=128", "hidden_size=352", "optimizer=adamw", "clip_norm=0")  # fmt: skip
+LLAMA = (
+    "model=llama", "vocabulary=2048", "sequence_length=64", "embedding_size=128", "hidden_size=352", "optimizer=adamw",
+    "clip_norm=0",
+)  # fmt: skip
 NETWORKS["llama"] = Network("language-model-loss-scale", ("fp32", "fp16_s1024"), 30, batch=8, settings=LLAMA)
 
 

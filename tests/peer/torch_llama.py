@@ -85,7 +85,9 @@ class LlamaModule(nn.Module):
         return self.llama.logits(dict(zip(self.names, self.weights, strict=True)), tokens)
 
 
-def llama_loss(network: nn.Module, batch: int = 8, time: int = 64, vocabulary: int = 2048) -> Callable[[], torch.Tensor]:
+def llama_loss(
+    network: nn.Module, batch: int = 8, time: int = 64, vocabulary: int = 2048
+) -> Callable[[], torch.Tensor]:
     """The cross entropy of random words."""
 
     def loss() -> torch.Tensor:
