@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/format/round.hpp>
+
 #include "tests/experiments/found.hpp"
 #include "tests/support/catch.hpp"
 
@@ -28,6 +30,15 @@ TEST_CASE("BF16 to nearest biases Adam's mean square by 30 %", "[after2018][know
   CHECK(number(row_with(rows, "format", "fp32"), "after_3000") == Approx(truth).margin(0.003));
   CHECK(number(row_with(rows, "format", "bf16"), "after_3000") == Approx(1.238).margin(0.012));
   CHECK(number(row_with(rows, "format", "bf16/stochastic"), "after_3000") == Approx(truth).margin(0.004));
+}
+
+TEST_CASE("a sum of 256 micro-batches stands still in BF16", "[after2018][known]") {
+  const Quantizer format{.format = bf16};
+  CHECK(round(256 + 1.0f, format) == 256);
+  CHECK(round(255 + 1.0f, format) == 256);
+  float sum = 0;
+  for (int i = 0; i < 1000; ++i) sum = round(sum + 1, format);
+  CHECK(sum == 256);
 }
 
 TEST_CASE("Hopper's FP8 sums lose 6.6 % of 4,096 terms of one sign, promoted ones hardly any",
