@@ -101,7 +101,7 @@ std::string TomlFile::setting(const TomlEntry& entry) const {
   if (const auto* integer = value.as_integer()) return fmt::format("{}", integer->get());
   if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* flag = value.as_boolean()) return flag->get() ? "true" : "false";
-  if (const auto* parts = value.as_table()) {
+  if (const auto* parts = value.as_table(); parts != nullptr && parts->is_inline()) {
     std::vector<std::string> texts;
     for (const TomlEntry& part : in_file_order(*parts))
       texts.push_back(fmt::format("{}={}", part.key, setting(part)));

@@ -51,7 +51,8 @@ class TomlFile {
   [[nodiscard]] bool flag(const TomlEntry& entry) const;
   /// 0 to `most`.
   [[nodiscard]] int whole_number(const TomlEntry& entry, int most) const;
-  /// A text, a number, true or false as `--set` takes it; the numbers 1e-5 and 0.00001 both become "1e-05".
+  /// A text, a number, true or false as `--set` takes it; the numbers 1e-5 and 0.00001 both become "1e-05",
+  /// and { step = 5, policy = "fp32" } "step=5, policy=fp32".
   [[nodiscard]] std::string setting(const TomlEntry& entry) const;
 
   /// Offers the nearest of `known` for any other key.

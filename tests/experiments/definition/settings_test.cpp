@@ -53,6 +53,9 @@ TEST_CASE("TOML gives settings alone", "[settings]") {
       read_settings_file(folder.put("named.toml", "arm = 'fp32'\nseed = 7\nexperiment = 'e'\n"));
   CHECK((named.arm == "fp32" && named.seed == 7 && named.experiment == "e"));
   CHECK(read_settings_file(folder.put("empty.toml", "")).settings.empty());
+  const SettingsFile parts =
+      read_settings_file(folder.put("parts.toml", "policy_from = { step = 5, policy = 'bf16_mixed' }\n"));
+  CHECK(parts.settings == Settings{{"policy_from", "step=5, policy=bf16_mixed"}});
 }
 
 TEST_CASE("a file of settings that is none is refused with its name", "[settings]") {
