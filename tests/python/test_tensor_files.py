@@ -92,6 +92,9 @@ def test_names_and_shapes_that_only_files_have(tmp_path: Path) -> None:
     (tmp_path / "a.npy").rename(tmp_path / os.fsdecode(b"c\xff.npy"))
     (tensor,) = halfscope.analyze(tmp_path).tensors
     assert tensor.name == "c\\xff"
+    np.save(tmp_path / "d.npy", np.float32([1]))
+    names = [tensor.name for tensor in halfscope.analyze(tmp_path).tensors]
+    assert names == [f"{tmp_path}/c\\xff.npy:c\\xff", f"{tmp_path}/d.npy:d"]
     write_safetensors(tmp_path / "nul.safetensors", {"a\0b": np.float32([1]), "a\0c": np.float32([2])})
     assert [tensor.name for tensor in halfscope.analyze(tmp_path / "nul.safetensors").tensors] == ["a\0b", "a\0c"]
     for shape, content in (([0, 2**62], b""), ([1] * 65, bytes(4))):

@@ -32,18 +32,23 @@ def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtyp
 
 def _read(paths: Sequence[FilePath], dtype: str | None) -> dict[str, Any]:
     files, lines = _core.read_tensor_files([os.fspath(path) for path in paths], dtype)
-    prefixes = [f"{path}:" if len(files) > 1 else "" for path, _, _ in files]
+    prefixes = [f"{_text(path)}:" if len(files) > 1 else "" for path, _, _ in files]
     found = {
         prefix + name: array for prefix, (_, tensors, _) in zip(prefixes, files) for name, array in tensors.items()
     }
     if not found:
         path, _, skipped = files[0]
         names = f": {_names(skipped)}" if skipped else ""
-        raise ValueError(lines[0] if lines else f"{path}: holds no tensor of floating-point numbers{names}")
-    lines += [f"{path}: leaving out {_names(skipped)}" for path, _, skipped in files if skipped]
+        raise ValueError(lines[0] if lines else f"{_text(path)}: holds no tensor of floating-point numbers{names}")
+    lines += [f"{_text(path)}: leaving out {_names(skipped)}" for path, _, skipped in files if skipped]
     for line in lines[:SHOWN] + ([f"{len(lines) - SHOWN} more lines like these"] if len(lines) > SHOWN else []):
         warnings.warn(line, stacklevel=4)
     return found
+
+
+def _text(path: FilePath) -> str:
+    """The path, in which bytes that are no UTF-8 stand as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _names(skipped: dict[str, str]) -> str:
