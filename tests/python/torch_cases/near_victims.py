@@ -109,6 +109,24 @@ def residual_sum() -> Victim:
     return behind(lambda y: functional.layer_norm(y + y, (64,)), 4e4 + random(2, 64))
 
 
+def focal_loss() -> Victim:
+    def loss(y: torch.Tensor) -> torch.Tensor:
+        p = torch.sigmoid(y)
+        return -((1 - p) ** 2) * torch.log(p.clamp(min=1e-8))
+
+    return behind(loss, -20 - random(4, 8).abs())
+
+
+def summed_squares() -> Victim:
+    """An error of pictures, which no root follows."""
+    return behind(lambda y: (y**2).sum((-1, -2)), 8 * random(64, 64))
+
+
+def mask_of_a_power_of_two() -> Victim:
+    padding = torch.ones(6, dtype=torch.bool)
+    return behind(lambda y: torch.softmax((y @ y.T).masked_fill(padding, -(2.0**30)), -1), random(6, 8))
+
+
 def matters_in_root() -> Victim:
     """An eps that would be too large for these numbers."""
     x = torch.cat([random(3, 64) * 3e-4, torch.zeros(1, 64)])

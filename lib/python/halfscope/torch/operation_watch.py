@@ -188,10 +188,10 @@ class OperationWatch(TorchDispatchMode):
         if not count:
             rounded = self._quotient(args)
             count = int((~rounded.isfinite()).sum())
+        terms = terms_of(Ran(made.operation, None, args, {}, None, result, None), result)
         fault = Fault(
-            made, self._format, "forward", kind_of(made, operands, rounded), largest, count, result.numel(),
-            terms_of(Ran(made.operation, None, args, {}, None, result, None), result), operands, self._trail.sources_of(made),
-            has_weight=bool(owned),
+            made, self._format, "forward", kind_of(made, operands, rounded), largest, count, result.numel(), terms,
+            operands, self._trail.sources_of(made), has_weight=bool(owned),
         )  # fmt: skip
         if bool((result.detach() >= self._limit).any()):
             self._positive.add(id(fault))

@@ -21,7 +21,7 @@ from halfscope.torch.totals import ROLES, Totals
 from halfscope.torch.verdict import Circumstances, verdict
 
 _UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
-_OUTSIDE = "operations outside of the model, such as the loss, and those of the backward pass"
+_OUTSIDE = "operations outside of the model, such as the loss; the backward pass; roundings that add up between layers"
 _BETWEEN = "operations between layers, such as products, masks and softmax"
 
 

@@ -23,6 +23,7 @@ class Made:
     largest: float = 0.0  # of a product's result, in FP32
     order: str = ""  # in which a product adds up
     is_outside: bool = False  # of the model: in the loss, or between backward pass and update
+    is_gradient: bool = False  # whether it computes that of the operation
 
 
 @dataclass

@@ -53,9 +53,10 @@ def digits(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """A power of ten as sources have it: -1e4."""
+    """A constant as sources have it: -1e4; one of more digits with six of them."""
     mantissa, _, exponent = f"{value:.0e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
+    text = f"{mantissa}e{int(exponent)}"
+    return text if abs(float(text) / value - 1) < 1e-6 else f"{value:.6g}"
 
 
 def wrapped(text: str) -> str:

@@ -46,6 +46,8 @@ def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
     if operation in QUOTIENTS and flushed:
         is_quotient = operation in ("div", "addcdiv")
         return "0 / 0" if is_quotient and bool(result.isnan().any()) else "x / 0"
+    if operation == "sqrt" and made.is_gradient and flushed:
+        return "x / 0"
     if operation in SUMS:
         return "sum"
     if operation in PRODUCTS:

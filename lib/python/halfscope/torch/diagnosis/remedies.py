@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import torch
-
-import halfscope
-from halfscope.torch.diagnosis.fault import Fault, Made
+from halfscope.torch.diagnosis.changes import (
+    Trial,
+    clamped,
+    in_fp32,
+    logarithm_in_fp32,
+    mask_value,
+    other_eps,
+    other_mask,
+    safe_eps,
+    scaled,
+    shift_of,
+    shifted,
+    wide,
+)
+from halfscope.torch.diagnosis.fault import Fault
 from halfscope.torch.diagnosis.finding import called, short
 from halfscope.torch.diagnosis.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS
 from halfscope.torch.diagnosis.shapes import (
@@ -30,9 +40,6 @@ from halfscope.torch.diagnosis.shapes import (
     large_mask,
     made_by,
 )
-from halfscope.torch.emulation.arithmetic import Override
-
-Trial = dict[str, Override]
 
 
 @dataclass(frozen=True)
@@ -47,50 +54,13 @@ class Remedy:
     keeps_output: bool = False  # it is none where the model's result changes by it
 
 
-def _wide(*rows: str) -> Trial:
-    return {row: Override(is_wide=True) for row in rows}
-
-
-def _of_fault(fault: Fault) -> Trial:
-    return _wide(fault.made.row)
-
-
-def _with_constant(made: Made, old: float, new: float) -> Trial:
-    """Writes another constant into an operation."""
-
-    def replaced(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.dim() == 0 and math.isclose(float(value), old, rel_tol=1e-6):
-            return torch.full_like(value, new)
-        return new if isinstance(value, float) and math.isclose(value, old, rel_tol=1e-6) else value
-
-    def arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        return tuple(map(replaced, args)), {key: replaced(value) for key, value in kwargs.items()}
-
-    return {made.row: Override(arguments=arguments)}
-
-
-def _mask(fault: Fault) -> float:
-    """A power of ten that the format has, to mask with."""
-    return 10.0 ** math.floor(math.log10(fault.format.largest / 2))
-
-
 def _mask_advice(fault: Fault) -> str:
     made, value = large_constant(fault) or (fault.made, 0.0)
-    other = math.copysign(_mask(fault), value)
+    other = math.copysign(mask_value(fault), value)
     return (
         f"write {short(other)} for {short(value)}, in {called(made.operation)}; torch.finfo(x.dtype).min will do where "
         "nothing is added to it"
     )
-
-
-def _mask_trial(fault: Fault) -> Trial:
-    made, value = large_constant(fault) or (fault.made, 0.0)
-    return _with_constant(made, value, math.copysign(_mask(fault), value))
-
-
-def _clamped(fault: Fault) -> Trial:
-    limit = fault.format.largest
-    return {fault.made.row: Override(is_wide=True, result=lambda result: result.clamp(-limit, limit))}
 
 
 def _exp_limit(fault: Fault) -> str:
@@ -101,52 +71,11 @@ def _percent_clamped(fault: Fault) -> str:
     return f"{100 * (1 - 1 / max(fault.ratio, 1.0)):.0f}"
 
 
-def _shift(fault: Fault) -> int:
-    """The power of two that leaves a factor of 4 to the largest number."""
-    return max(1, math.ceil(math.log2(max(fault.ratio, 1.0))) + 2)
-
-
-def _shifted(fault: Fault) -> Trial:
-    """The product smaller by a power of two, for good: as where a scale-invariant layer follows."""
-    shift = 2.0 ** -_shift(fault)
-
-    def arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        first = next(place for place, value in enumerate(args) if isinstance(value, torch.Tensor) and value.dim())
-        return (*args[:first], args[first] * shift, *args[first + 1 :]), kwargs
-
-    return {fault.made.row: Override(arguments=arguments)}
-
-
-def _scaled(fault: Fault) -> Trial:
-    """The product rounded where it is smaller by a power of two, and back in FP32: as where the factor moves ahead."""
-    shift, name = 2.0 ** _shift(fault), fault.format.name
-
-    def result(product: torch.Tensor) -> torch.Tensor:
-        scaled: torch.Tensor = halfscope.round((product / shift).contiguous(), name)
-        return scaled * shift
-
-    return {fault.made.row: Override(is_wide=True, result=result)}
-
-
-def _log_trial(fault: Fault) -> Trial:
-    made = made_by(fault, "_softmax", "_safe_softmax", "sigmoid")
-    between = [each.row for each in fault.sources if each.operation in ("add", "mul", "clamp", "clamp_min", "maximum")]
-    return _wide(*([] if made is None else [made.row]), *between, fault.made.row)
-
-
-def _safe_eps(fault: Fault) -> float:
-    """Above the smallest number forward, and for a finite gradient: 1/eps, 1/sqrt(eps), or half of eps^(-3/2)."""
-    limit = fault.format.smallest if is_below_root(fault) else 1 / fault.format.largest
-    if is_below_reciprocal_root(fault):
-        limit = max(limit, (2 * fault.format.largest) ** (-2 / 3))
-    return 10.0 ** math.ceil(math.log10(limit))
-
-
 def _is_eps(fault: Fault) -> bool:
     kinds = ("gradient", "log 0", "0 / 0", "x / 0")
     found = flushed_constant(fault)
     divides = fault.made.operation in (*QUOTIENTS, "sqrt") or fault.kind in kinds
-    return divides and found is not None and _safe_eps(fault) > abs(found[1])
+    return divides and found is not None and safe_eps(fault) > abs(found[1])
 
 
 def _mask_sum_advice(fault: Fault) -> str:
@@ -154,8 +83,8 @@ def _mask_sum_advice(fault: Fault) -> str:
     if beyond is None:
         return "clamp the sum of mask and scores at torch.finfo(x.dtype).min, or use masked_fill behind the scores"
     return (
-        f"fill the mask with {short(-_mask(fault))}: {short(beyond)} is beyond {fault.format.label}'s largest number; "
-        "or use masked_fill behind the scores"
+        f"fill the mask with {short(-mask_value(fault))}: {short(beyond)} is beyond {fault.format.label}'s largest "
+        "number; or use masked_fill behind the scores"
     )
 
 
@@ -163,7 +92,7 @@ def _eps_advice(fault: Fault) -> str:
     made, value = flushed_constant(fault) or (fault.made, 0.0)
     limit = 1 / fault.format.largest
     advice = (
-        f"write {short(_safe_eps(fault))} for {short(value)}, in {called(made.operation)}: an eps above "
+        f"write {short(safe_eps(fault))} for {short(value)}, in {called(made.operation)}: an eps above "
         f"{fault.format.smallest:.2g}, the smallest number, is not 0"
     )
     if is_below_reciprocal_root(fault):
@@ -171,11 +100,6 @@ def _eps_advice(fault: Fault) -> str:
     if is_below_root(fault):
         return f"{advice}; its root is taken, so that 1/sqrt(eps) is finite too"
     return f"{advice}; above {limit:.3g}, 1/{fault.format.largest:g}, the gradient 1/eps is finite too"
-
-
-def _eps_trial(fault: Fault) -> Trial:
-    made, value = flushed_constant(fault) or (fault.made, 0.0)
-    return _with_constant(made, value, _safe_eps(fault))
 
 
 def _chain_advice(fault: Fault) -> str:
@@ -191,41 +115,41 @@ PARTIAL_SUMS = (
 )
 
 TABLE: tuple[Remedy, ...] = (
-    Remedy("mask constant", is_mask_constant, _mask_advice, _mask_trial),
+    Remedy("mask constant", is_mask_constant, _mask_advice, other_mask),
     Remedy(
         "clamped mask", is_mask_sum,
-        _mask_sum_advice, _clamped,
+        _mask_sum_advice, clamped,
     ),
     Remedy(
         "sum of logarithms", lambda f: f.kind == "log 0" and made_by(f, "prod", "cumprod") is not None,
         lambda f: "sum the logarithms, log(x).sum(-1), for log(x.prod(-1)); logsigmoid and log_softmax have them",
-        lambda f: _wide(*(made.row for made in chain(f))),
+        lambda f: wide(*(made.row for made in chain(f))),
         how=" in FP32 from the product to the log",
     ),
     Remedy(
         "log_softmax", lambda f: f.made.operation in LOGARITHMS and f.kind == "log 0"
         and made_by(f, "_softmax", "_safe_softmax") is not None,
-        lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps", _log_trial,
+        lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps", logarithm_in_fp32,
         how=" in FP32 from the softmax to the log, as log_softmax computes it",
     ),
     Remedy(
         "logits", lambda f: called(f.made.operation) in (*LOGARITHMS, "binary_cross_entropy")
         and made_by(f, "sigmoid") is not None,
-        lambda f: "use logsigmoid(x), or binary_cross_entropy_with_logits", _log_trial,
+        lambda f: "use logsigmoid(x), or binary_cross_entropy_with_logits", logarithm_in_fp32,
         how=" in FP32 from the sigmoid to the log",
     ),
     Remedy(
-        "eps", _is_eps, _eps_advice, _eps_trial, keeps_output=True,
+        "eps", _is_eps, _eps_advice, other_eps, keeps_output=True,
     ),
     Remedy(
         "gradient norm", is_gradient_norm,
-        lambda f: "use torch.nn.utils.clip_grad_norm_, or square in FP32: p.grad.float().norm() ** 2", _of_fault,
+        lambda f: "use torch.nn.utils.clip_grad_norm_, or square in FP32: p.grad.float().norm() ** 2", in_fp32,
     ),
     Remedy(
         "logsumexp", is_logsumexp,
         lambda f: f"use torch.logsumexp(x, -1), or softplus(x) for log(1 + exp(x)): exp(x) is infinite in "
         f"{f.format.label} from x = {_exp_limit(f)} on",
-        lambda f: _wide(*(made.row for made in chain(f) if made.operation not in PRODUCTS),
+        lambda f: wide(*(made.row for made in chain(f) if made.operation not in PRODUCTS),
                         *(made.row for made in f.passes)),
         how=" in FP32 from the exponential to the log",
     ),
@@ -233,79 +157,79 @@ TABLE: tuple[Remedy, ...] = (
         "exponential in FP32", lambda f: f.kind == "exponential",
         lambda f: f"subtract the largest first, exp(x - x.max()), or compute exp in FP32: it is infinite in "
         f"{f.format.label} from x = {_exp_limit(f)} on",
-        _of_fault,
+        in_fp32,
         how=" in FP32",
     ),
     Remedy(
         "norm in FP32", is_norm,
         lambda f: "square and sum in FP32: x.float().pow(2).mean(-1), cast back behind the reciprocal root; or "
         "nn.RMSNorm",
-        _of_fault,
+        in_fp32,
     ),
     Remedy(
         "fused activation", is_gelu,
-        lambda f: "use the fused function, gelu(x, approximate='tanh') for this GELU, which is FP32 inside", _of_fault,
+        lambda f: "use the fused function, gelu(x, approximate='tanh') for this GELU, which is FP32 inside", in_fp32,
         how=" in FP32 from this power on",
     ),
     Remedy(
-        "partial sums", lambda f: f.has_partial_sums, lambda f: PARTIAL_SUMS, _of_fault, how=" with FP32 sums",
+        "partial sums", lambda f: f.has_partial_sums, lambda f: PARTIAL_SUMS, in_fp32, how=" with FP32 sums",
     ),
     Remedy(
         "scaled scores", is_score,
-        lambda f: f"scale before the product, not behind it: (q * s) @ k.T with s = 2^-{_shift(f)}"
+        lambda f: f"scale before the product, not behind it: (q * s) @ k.T with s = 2^-{shift_of(f)}"
         + (f", or the whole 1/sqrt({f.terms})" if 0 < f.value < f.format.largest * math.sqrt(f.terms) else ""),
-        _scaled,
+        scaled,
     ),
     Remedy(
         "scaled product", lambda f: f.kind in ("product", "sum of products") and not f.has_weight,
-        lambda f: f"multiply one factor by 2^-{_shift(f)}: a norm that follows does not change by it, where a "
+        lambda f: f"multiply one factor by 2^-{shift_of(f)}: a norm that follows does not change by it, where a "
         f"clamp would be {_percent_clamped(f)} % off",
-        _shifted, keeps_output=True,
+        shifted, keeps_output=True,
     ),
     Remedy(
         "product in FP32", lambda f: f.kind in ("product", "sum of products"),
         lambda f: "compute this product in FP32, a.float() * b.float()" if f.kind == "product"
         else f"keep {f.made.module or 'this product'} in FP32, or make its operands smaller",
-        _of_fault,
+        in_fp32,
     ),
     Remedy(
         "running sum in FP32", lambda f: f.made.operation == "cumsum",
-        lambda f: "sum in FP32: x.cumsum(..., dtype=torch.float32)", _of_fault,
+        lambda f: "sum in FP32: x.cumsum(..., dtype=torch.float32)", in_fp32,
     ),
     Remedy(
         "vector norm in FP32", lambda f: f.kind == "sum" and f.made.operation in ("norm", "linalg_vector_norm"),
         lambda f: "take the norm in FP32, torch.linalg.vector_norm(x, ..., dtype=torch.float32), and divide before the "
         "cast",
-        _of_fault,
+        in_fp32,
     ),
     Remedy(
         "sum in FP32", lambda f: f.kind == "sum",
         lambda f: "sum in FP32, x.sum(..., dtype=torch.float32), or take the mean, which divides before it is stored",
-        _of_fault,
+        in_fp32,
     ),
     Remedy(
         "input in FP32", lambda f: f.kind == "cast",
-        lambda f: "scale the input down, or keep it and this operation in FP32", _of_fault,
+        lambda f: "scale the input down, or keep it and this operation in FP32", in_fp32,
     ),
     Remedy(
         "addition in FP32", lambda f: f.kind == "addition" and f.region == "forward",
         lambda f: "add in FP32, a.float() + b.float()"
         + ("" if f.format.has_range_of_fp32 else ", or train in BF16, which has the range of FP32")
         + f"; a clamp would be {_percent_clamped(f)} % off",
-        _of_fault,
+        in_fp32,
     ),
     Remedy(
         "power in FP32", lambda f: f.kind == "power" and f.region == "forward",
-        lambda f: "compute the power in FP32, x.float(), and cast behind what makes it small again", _of_fault,
+        lambda f: "compute the power in FP32, x.float(), and cast behind what makes it small again", in_fp32,
     ),
-    Remedy("chain in FP32", flushes, _chain_advice, lambda f: _wide(*(made.row for made in chain(f)))),
+    Remedy("chain in FP32", flushes, _chain_advice, lambda f: wide(*(made.row for made in chain(f)))),
     Remedy(
         "operation in FP32", lambda f: f.region == "forward",
-        lambda f: f"compute {called(f.made.operation)} in FP32: x.float()", _of_fault,
+        lambda f: f"compute {called(f.made.operation)} in FP32: x.float()", in_fp32,
     ),
     Remedy(
         "gradient in FP32", lambda f: True,
-        lambda f: f"compute {called(f.made.operation)} in FP32, x.float(), so that its gradient is FP32 too", _of_fault,
+        lambda f: f"compute {called(f.made.operation)} in FP32, x.float(), so that its gradient is FP32 too", in_fp32,
     ),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from halfscope.torch.diagnosis.fault import Fault, Made
 from halfscope.torch.diagnosis.kinds import PRODUCTS, SUMS
 
 _MASK = 1000.0  # times the largest number
+_ROOTS = ("sqrt", "rsqrt", "pow", "reciprocal", "div")
 
 
 def made_by(fault: Fault, *operations: str) -> Made | None:
@@ -64,7 +65,10 @@ def is_square(made: Made) -> bool:
 
 
 def is_norm(fault: Fault) -> bool:
-    """Squares that are summed, as far as the infinity shows."""
+    """Squares that are summed and then divide, as far as the infinity shows."""
+    followed = [*fault.passes, *([] if fault.hidden_by is None else [fault.hidden_by])]
+    if not any(made.operation in _ROOTS for made in followed):
+        return False
     if fault.kind == "sum":
         return is_square(fault.made) or any(map(is_square, fault.sources))
     return fault.kind == "power" and is_square(fault.made) and any(made.operation in SUMS for made in fault.passes)

@@ -69,6 +69,7 @@ class Trail:
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
             order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
             is_outside=ran.place is None,
+            is_gradient=ran.is_backward,
         )
 
     def _is_known(self, tensor: torch.Tensor) -> bool:

@@ -6,6 +6,8 @@ from halfscope.torch.diagnosis.fault import Fault
 from halfscope.torch.diagnosis.finding import called, digits, place_of
 from halfscope.torch.diagnosis.kinds import WORDS
 
+_NAN = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
+
 
 def why(fault: Fault, others: list[Fault]) -> str:
     """Cause, size, operands, constants, and what becomes of it; others: all faults of the step."""
@@ -62,9 +64,10 @@ def _constants(fault: Fault) -> list[str]:
 
 def _fate(fault: Fault) -> list[str]:
     if fault.nan_at is not None and fault.nan_at is not fault.made:
-        kind = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
         made = fault.nan_at
-        return [f"It is NaN from {place_of(made)} on ({kind.get(made.operation, 'of infinities')})"]
+        kind = {"mul": "0 * inf"} if made.is_gradient else _NAN
+        how = f" ({kind[made.operation]})" if made.operation in kind else ""
+        return [f"It is NaN from {place_of(made)} on{', in its gradient' * made.is_gradient}{how}"]
     if fault.hidden_by is not None:
         how = ""
         if fault.damage is not None:
