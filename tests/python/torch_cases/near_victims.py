@@ -127,6 +127,11 @@ def mask_of_a_power_of_two() -> Victim:
     return behind(lambda y: torch.softmax((y @ y.T).masked_fill(padding, -(2.0**30)), -1), random(6, 8))
 
 
+def equal_rows() -> Victim:
+    """A variance of 0, whose eps vanishes before the root."""
+    return behind(lambda y: (y - y.mean(0)) / torch.sqrt(y.var(0, unbiased=False) + 1e-10), torch.ones(4, 8))
+
+
 def matters_in_root() -> Victim:
     """An eps that would be too large for these numbers."""
     x = torch.cat([random(3, 64) * 3e-4, torch.zeros(1, 64)])

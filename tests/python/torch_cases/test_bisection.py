@@ -58,6 +58,14 @@ def test_operations_between_layers_are_candidates() -> None:
     assert emulated.first_overflow is None
 
 
+def test_operations_are_candidates_of_a_block_without_a_forward_pass() -> None:
+    model = Product()
+    optimizer, x = torch.optim.SGD(model.parameters(), lr=0.0), torch.ones(2, 4)
+    with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
+        pass
+    assert emulated.bisect(lambda: step(model, optimizer, x) < float("inf")).layers == ("",)
+
+
 class TwoProducts(nn.Module):
     """The second product overflows; what uses it is the loss, in FP32."""
 

@@ -25,7 +25,7 @@ FORWARD = (
     "mask_fill", "mask_product", "gated_product", "softmax_then_log", "rms_squares", "normalize_eps", "half_sum",
     "exponential", "residual_sum", "own_softplus", "large_scores",
 )  # fmt: skip
-EMULATED = (*FORWARD, "mask_minimum", "normalize_gradient", "batchnorm_poisoned", "adam_eps_half")
+EMULATED = (*FORWARD, "mask_minimum", "normalize_gradient", "batchnorm_poisoned", "adam_eps_half", "equal_rows")
 
 
 def case(name: str) -> victims.Victim:

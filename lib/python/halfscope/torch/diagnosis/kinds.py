@@ -43,9 +43,10 @@ def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
     flushed = any(operand.flushed for operand in operands)
     if operation in LOGARITHMS:
         return "log 0"
+    if operation in ("div", "addcdiv") and bool(result.isnan().any()):
+        return "0 / 0"
     if operation in QUOTIENTS and flushed:
-        is_quotient = operation in ("div", "addcdiv")
-        return "0 / 0" if is_quotient and bool(result.isnan().any()) else "x / 0"
+        return "x / 0"
     if operation == "sqrt" and made.is_gradient and flushed:
         return "x / 0"
     if operation in SUMS:

@@ -126,6 +126,7 @@ class LiveTrail(Trail):
         else:
             ran = Ran(line.name, None, args, kwargs, None, None, None)
             fault.kind, fault.terms = kind_of(made, fault.operands, rounded), terms_of(ran, rounded)
+            fault.nan_at = made if bool(rounded.isnan().any()) else None
         return fault
 
     def _operand(self, tensor: torch.Tensor) -> Operand:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from halfscope.torch.diagnosis.fault import Fault
 from halfscope.torch.diagnosis.finding import called, digits, place_of
 from halfscope.torch.diagnosis.kinds import WORDS
 
+_LARGE = ("cast", "sum", "sum of products", "constant", "addition", "product", "power", "exponential")
 _NAN = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
 
 
@@ -43,7 +46,7 @@ def _operands(fault: Fault) -> list[str]:
     flushed = [
         f"{operand.name} has {operand.flushed} zeros that FP32 has not" for operand in fault.operands if operand.flushed
     ]
-    zeros = [text.replace("1 zeros", "a zero") for text in flushed]
+    zeros = [] if fault.kind in _LARGE else [re.sub(r"\b1 zeros", "a zero", text) for text in flushed]
     return [f"{finite} {', '.join(listed)}", *zeros[:2]]
 
 

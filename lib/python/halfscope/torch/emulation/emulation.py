@@ -310,19 +310,25 @@ class Emulation:
             raise RuntimeError("bisect: leave the block of emulate first")
         if self._before is None:
             raise RuntimeError("bisect: enter the block of emulate first")
-        candidates = Candidates(self._trainee.model, self._policy, self._found.computed)
+        computed = self._found.computed
+        if not computed.modules:  # the block had no forward pass that shows the operations
+            computed = self._trained([], accepts)[1].computed
+        candidates = Candidates(self._trainee.model, self._policy, computed)
         chosen = candidates.of(units) if layers is None else candidates.chosen(layers)
         return bisect(accepts, chosen, self._train_with_fp32, within)
 
     def _train_with_fp32(self, names: list[str], train: Callable[[], Any]) -> bool | float | None:
         """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""
+        told, found = self._trained(names, train)
+        return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
+
+    def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float, Findings]:
         assert self._before is not None
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
         with Emulation(self._trainee, keeping_fp32(self._policy, names), options) as training:
             told = result_of(train())
-        found = training._found
-        return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
+        return told, training._found
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
