@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 
 pytestmark = pytest.mark.torch
+PROGRAM = Path(__file__).resolve().parents[3] / "build/release/experiments/halfscope"
 INVERSE = 10000 ** (-torch.arange(0, 128, 2).float() / 128)
 NATIVE = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -139,6 +143,22 @@ def test_the_words_on_an_epsilon() -> None:
     assert found.change.startswith("keep the optimizer's state in FP32")
     assert "eps of Adam = 1e-08 is 0 in FP16" in found.why and "0 / 0, which is NaN, from step 1 on" in found.why
     assert float(torch.tensor(1e-8).half()) == 0
+
+
+def test_the_simulators_lint_says_the_same(tmp_path: Path) -> None:
+    if not PROGRAM.exists():
+        pytest.skip(f"{PROGRAM} is not built")
+    arm = "half:policy=fp16_pure,optimizer=adam,learning_rate=0.001"
+    command = [PROGRAM, "run", "master-copy", "--size", "smoke", "--seeds", "1", "--arms", "fp32", "--arm", arm]
+    subprocess.run([*command, "--set", "steps=1", "--out", tmp_path], check=True, capture_output=True)
+    summary = json.loads((tmp_path / "master-copy/half/seed0/summary.json").read_text())
+    told = {found["what"]: found for found in summary["lint"]}
+    model = weights(0.01)
+    found = {each.kind: each for each in lint(model, torch.optim.Adam(model.parameters()), "fp16").findings}
+    for what, kind in (("epsilon", "optimizer_epsilon"), ("square of a gradient", "square")):
+        ours, theirs = found[kind], told[what]
+        assert (ours.about.value, ours.about.stored) == (theirs["value"], theirs["rounded"])
+        assert f": {theirs['consequence']}, from step 1 on." in ours.why
 
 
 @pytest.mark.parametrize("rate", [3e-3, 1e-3])
