@@ -19,7 +19,8 @@ from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 
 pytestmark = pytest.mark.torch
-PROGRAM = Path(__file__).resolve().parents[3] / "build/release/experiments/halfscope"
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "build/release/experiments/halfscope"
 INVERSE = 10000 ** (-torch.arange(0, 128, 2).float() / 128)
 NATIVE = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -292,6 +293,16 @@ def test_one_batch_norm_stands_for_all() -> None:
     models = pytest.importorskip("torchvision").models
     (found,) = lint(models.mnasnet0_5(weights=None), format="bf16").findings
     assert "1 - momentum = 0.9997 is 1 in BF16: the average never forgets" in found.why
+
+
+def test_the_guide_has_what_is_said_of_known_models() -> None:
+    pytest.importorskip("transformers")
+    pytest.importorskip("torchvision")
+    import lint_models
+
+    guide = (ROOT / "docs/guides/lint.md").read_text()
+    assert "\n".join(lint_models.table()) in guide
+    assert all(row.split(" | ")[1] == "-" for row in lint_models.table()[2:])  # in FP32
 
 
 TRANSFORMERS: dict[str, dict[str, int]] = {
