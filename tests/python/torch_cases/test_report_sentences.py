@@ -100,6 +100,26 @@ def test_a_product_in_a_users_function_is_seen() -> None:
     assert "return torch.softmax(x @ x.transpose(-1, -2), -1)" in watched.verdict()
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_three_doors_name_the_line_of_a_function_in_another_file(is_checkpointed: bool) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return (
+            checkpoint(softmax_of_a_function, x, use_reentrant=False) if is_checkpointed else softmax_of_a_function(x)
+        )
+
+    line = f"test_report_sentences.py:{softmax_of_a_function.__code__.co_firstlineno + 1}: scale before the product"
+    model, step, _ = near_victims.behind(forward, 200 * near_victims.random(4, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    assert str(diagnose(model, step)).startswith(line)
+    for door in (lambda: watch(model, optimizer=optimizer), lambda: emulate(model, "fp16", optimizer=optimizer)):
+        with door() as found:
+            step().backward()
+            optimizer.step()
+        assert found.verdict().startswith(line)
+
+
 @pytest.mark.parametrize("bias", [-40.0, 0.0])
 def test_a_mask_of_the_own_minimum_makes_infinities_of_scores_far_below_zero(bias: float) -> None:
     """Public case 16: a whole row of scores of -16 and below is NaN in FP16; part of a row is not."""

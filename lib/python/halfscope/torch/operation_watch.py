@@ -97,8 +97,9 @@ class OperationWatch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **kwargs) if kwargs else func(*args)
-        line = self._lines.get(func, self)
-        if line is self:
+        try:
+            line = self._lines[func]
+        except KeyError:
             line = self._lines[func] = _looked_at(func)
         if line is None:
             return result

@@ -322,7 +322,7 @@ class Emulation:
         told, found = self._trained(names, train)
         return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
 
-    def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float, Findings]:
+    def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float | None, Findings]:
         assert self._before is not None
         self._before.restore(self._trainee)
         options = replace(self._options, compare_steps=frozenset())
