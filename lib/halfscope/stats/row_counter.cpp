@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <halfscope/format/detail/scale_arithmetic.hpp>
+#include <halfscope/format/encoding.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/reduce/cosine.hpp>
@@ -40,14 +41,90 @@ void add_exponents(const ScaledRow& row, BlockCounts& counts) {
   }
 }
 
+void add_subnormal_exponents(std::span<const float> scaled, BlockCounts& counts) {
+  for (const float x : scaled) {
+    const std::uint32_t magnitude = magnitude_bits(x);
+    if (magnitude == 0 || magnitude >> 23 != 0) continue;
+    ++counts.exponents[static_cast<std::size_t>(floor_log2(from_bits(magnitude)) -
+                                                BlockCounts::first_exponent)];
+  }
+}
+
 }  // namespace
 
-void RowCounter::add(std::span<const float> row, const RowScales& scales, std::int64_t first,
-                     BlockCounts& counts) const {
+void CodeTables::finish(ScaleFormat format, BlockCounts& counts) const {
+  constexpr std::size_t offset = -126 - BlockCounts::first_exponent - 1, infinity = 255;
+  for (std::size_t field = 1; field < infinity; ++field) counts.exponents[field + offset] += fields.of(field);
+  for (std::size_t code = 0; code < FieldTables::fields; ++code) counts.scale_codes[code] += scales.of(code);
+  if (format == ScaleFormat::e8m0) {
+    counts.least_scales += scales.of(0);
+    counts.largest_scales += scales.of(e8m0::largest_code);
+    counts.nan_scales += scales.of(e8m0::nan_code);
+  } else if (format == ScaleFormat::ue4m3) {
+    counts.zero_scales += scales.of(0);
+    counts.least_scales += scales.of(1);
+    counts.largest_scales += scales.of(ue4m3.max_finite_code());
+    counts.nan_scales += scales.of(nan_code(ue4m3));
+  }
+}
+
+void RowCounter::add(std::span<const float> row, const ScaledBlocks& blocks, std::int64_t first,
+                     CodeTables& tables, BlockCounts& counts) const {
   for (std::int64_t at = 0; at < std::ssize(row); at += counted_segment) {
     const auto size = static_cast<std::size_t>(std::min(counted_segment, std::ssize(row) - at));
-    add_segment({row.subspan(static_cast<std::size_t>(at), size), at, first + at}, scales, counts);
+    const Segment segment{row.subspan(static_cast<std::size_t>(at), size), at, first + at};
+    const std::optional<ScaledBlocks> whole = whole_blocks(segment, blocks);
+    std::uint8_t marks = whole ? 0 : BlockMark::special;
+    for (const std::uint8_t mark : whole ? whole->marks : std::span<const std::uint8_t>{}) marks |= mark;
+    if ((marks & BlockMark::special) != 0) {
+      add_segment(segment, blocks.scales, counts);
+      continue;
+    }
+    const auto columns = static_cast<std::size_t>(whole->scales.columns);
+    const OrdinaryRow ordinary{segment.values, whole->scales.blocks, columns};
+    add_at_once(ordinary, tables, counts);
+    if ((marks & BlockMark::clips) != 0) add_beyond(ordinary, blocks.scales.step, counts);
   }
+}
+
+std::optional<ScaledBlocks> RowCounter::whole_blocks(const Segment& segment,
+                                                     const ScaledBlocks& blocks) const {
+  if (!at_once) return std::nullopt;
+  const std::int64_t columns = blocks.scales.columns, size = std::ssize(segment.values);
+  const std::int64_t first = segment.column / columns, in_block = segment.column % columns;
+  const auto part = [&](std::int64_t count, std::int64_t of) {
+    const auto from = static_cast<std::size_t>(first), number = static_cast<std::size_t>(count);
+    return ScaledBlocks{{blocks.scales.blocks.subspan(from, number), of, blocks.scales.step},
+                        blocks.marks.subspan(from, number)};
+  };
+  if (in_block + size <= columns) return part(1, counted_segment);
+  if (in_block != 0 || columns % ordinary_step != 0) return std::nullopt;
+  return part((size + columns - 1) / columns, columns);
+}
+
+void RowCounter::add_at_once(const OrdinaryRow& row, CodeTables& tables, BlockCounts& counts) const {
+  const bool has_exponents = exponents == ScaledExponents::counted;
+  alignas(64) std::array<float, counted_segment> scaled;
+  const OrdinaryCounts found =
+      count_ordinary(row, *at_once, limits.normal, has_exponents ? scaled.data() : nullptr);
+  counts.elements += std::ssize(row.values);
+  counts.zeros += found.zeros;
+  counts.flushed += found.zero_values - found.zeros;
+  counts.subnormal += found.subnormal;
+  counts.signal.add(found.signal);
+  counts.error.add(found.error);
+  if (!has_exponents) return;
+  const std::span<const float> at_scale = std::span(scaled).first(row.values.size());
+  const std::int64_t below_normal = tables.fields.of(0);
+  tables.fields.add(at_scale);
+  // Most often zeros alone have the field 0.
+  if (tables.fields.of(0) - below_normal > found.zeros) add_subnormal_exponents(at_scale, counts);
+}
+
+void RowCounter::add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts& counts) const {
+  const BeyondCounts beyond = count_beyond(row, step, limits);
+  counts.clipped += beyond.clipped;
+  counts.overflow += beyond.overflow;
 }
 
 void RowCounter::add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const {

@@ -11,7 +11,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t most_columns = 1024;
+constexpr std::int64_t most_columns = 1024;
 
 /// The largest magnitude of each column of a band.
 void find_column_maxima(const BandOfBlocks& band, float* largest) {
@@ -23,16 +23,8 @@ void find_column_maxima(const BandOfBlocks& band, float* largest) {
   });
 }
 
-}  // namespace
-
-void find_row_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks) {
-  dispatch_isa([&]<Isa isa>() {
-    maxima_isa<isa>(values.data(), values.size(), static_cast<std::size_t>(columns), blocks.data());
-  });
-}
-
-void find_maxima(const BandOfBlocks& band, std::span<BlockMaxima> blocks) {
-  if (band.rows > 1 && static_cast<std::size_t>(band.width) <= most_columns) {
+void find_some_maxima(const BandOfBlocks& band, std::span<BlockMaxima> blocks) {
+  if (band.rows > 1 && band.width <= most_columns) {
     alignas(64) std::array<float, most_columns> largest;
     find_column_maxima(band, largest.data());
     const auto width = static_cast<std::size_t>(band.width);
@@ -49,6 +41,26 @@ void find_maxima(const BandOfBlocks& band, std::span<BlockMaxima> blocks) {
       blocks[k].number = std::max(blocks[k].number, row[k].number);
       blocks[k].any = std::max(blocks[k].any, row[k].any);
     }
+  }
+}
+
+}  // namespace
+
+void find_row_maxima(std::span<const float> values, std::int64_t columns, std::span<BlockMaxima> blocks) {
+  dispatch_isa([&]<Isa isa>() {
+    maxima_isa<isa>(values.data(), values.size(), static_cast<std::size_t>(columns), blocks.data());
+  });
+}
+
+void find_maxima(const BandOfBlocks& band, std::span<BlockMaxima> blocks) {
+  const std::int64_t columns = most_columns / band.columns * band.columns;
+  if (band.rows == 1 || band.width <= columns || columns == 0) return find_some_maxima(band, blocks);
+  for (std::int64_t at = 0; at < band.width; at += columns) {
+    const std::int64_t width = std::min(columns, band.width - at);
+    const auto first = static_cast<std::size_t>(at / band.columns);
+    const auto count = static_cast<std::size_t>((width + band.columns - 1) / band.columns);
+    find_some_maxima({band.values + at, band.rows, band.stride, width, band.columns},
+                     blocks.subspan(first, count));
   }
 }
 

@@ -9,6 +9,12 @@
 
 namespace halfscope {
 
+namespace detail {
+struct BandBlocks;
+struct CodeTables;
+struct RowCounter;
+}  // namespace detail
+
 /// Elements of a row whose squares are added up in double precision before they enter SquareSums, from
 /// column 0 on.
 inline constexpr std::int64_t counted_segment = 1024;
@@ -45,7 +51,9 @@ class BlockCounter {
   void add(const CountedPart& part, BlockCounts& counts) const;
 
  private:
-  void add_band(const CountedPart& band, BlockCounts& counts) const;
+  void scale_band(const CountedPart& band, detail::BandBlocks& blocks) const;
+  void count_band(const CountedPart& band, const detail::RowCounter& rows, detail::BandBlocks& blocks,
+                  detail::CodeTables& tables, BlockCounts& counts) const;
 
   BlockFormat format_;
   float tensor_amax_;
