@@ -156,6 +156,33 @@ double flushed_by_rceil(const FloatFormat& element, int n) {
   return share;
 }
 
+/// Shares of clipped blocks and of flushed elements where the scale doubles once amax reaches `step` times a
+/// power of two, at scales under which numbers from `edge` times that power on clip.
+Shares stepped_shares(const FloatFormat& element, double step, double edge, int n) {
+  const double half_smallest = std::ldexp(1.0, element.lowest_exponent() - 1);
+  Shares shares;
+  for (int k = -60; k < 6; ++k) {
+    const double upper = gauss(step * std::exp2(k)), lower = gauss(step * std::exp2(k - 1)),
+                 at_edge = gauss(edge * std::exp2(k));
+    shares.blocks += std::pow(upper, n) - std::pow(at_edge, n);
+    shares.flushed += gauss(half_smallest * std::exp2(k - element.max_exponent())) *
+                      (std::pow(upper, n - 1) - std::pow(lower, n - 1));
+  }
+  return shares;
+}
+
+double edge_of(const FloatFormat& element) {
+  return from_bits(element.max_finite_bits()) / std::exp2(element.max_exponent());
+}
+/// `even`: the scale doubles where amax rounds up to the next power of two in the element's bits.
+Shares even_shares(const FloatFormat& element, int n) {
+  return stepped_shares(element, 2 - std::exp2(-element.mantissa_bits - 1), edge_of(element), n);
+}
+/// `nearest`: the scale doubles where amax is half again the largest number at it.
+Shares nearest_shares(const FloatFormat& element, int n) {
+  return stepped_shares(element, 1.5 * edge_of(element), edge_of(element), n);
+}
+
 /// Elements of a block depend on each other at most wholly.
 bool is_share(std::int64_t count, std::int64_t of, double share, int dependent) {
   const double sigma = std::sqrt(share * (1 - share) * dependent / static_cast<double>(of));
@@ -173,6 +200,14 @@ TEST_CASE("the closed forms are the published shares", "[block][shares]") {
   CHECK(floor_shares(fp6_e3m2, 28, 16).flushed == Approx(.002342).epsilon(1e-3));
   CHECK(flushed_by_rceil(fp4_e2m1, 32) == Approx(.1068).epsilon(1e-3));
   CHECK(flushed_by_rceil(fp6_e2m3, 16) == Approx(.02012).epsilon(1e-3));
+  CHECK(even_shares(fp4_e2m1, 16).blocks == Approx(.1974).epsilon(1e-3));
+  CHECK(even_shares(fp8_e4m3, 32).blocks == Approx(.1192).epsilon(1e-3));
+  CHECK(even_shares(fp4_e2m1, 16).flushed == Approx(.08596).epsilon(1e-3));
+  CHECK(even_shares(fp4_e2m1, 32).flushed == Approx(.09715).epsilon(1e-3));
+  CHECK(nearest_shares(fp4_e2m1, 16).blocks == Approx(.6223).epsilon(1e-3));
+  CHECK(nearest_shares(fp4_e2m1, 32).blocks == Approx(.5255).epsilon(1e-3));
+  CHECK(nearest_shares(fp8_e4m3, 16).blocks == Approx(.6489).epsilon(1e-3));
+  CHECK(nearest_shares(fp8_e4m3, 32).blocks == Approx(.7038).epsilon(1e-3));
 }
 
 TEST_CASE("shares of ten million normal numbers are those of the closed forms", "[block][shares]") {
@@ -191,7 +226,8 @@ TEST_CASE("shares of ten million normal numbers are those of the closed forms", 
         return count_blocks(values, {rows, columns}, format);
       };
       INFO(to_string(element) << " in blocks of " << n);
-      const BlockCounts floor = counts_of("floor"), rceil = counts_of("rceil");
+      const BlockCounts floor = counts_of("floor"), rceil = counts_of("rceil"), even = counts_of("even"),
+                        nearest = counts_of("nearest");
       const Shares clipped = floor_shares(element, from_bits(element.max_finite_bits()), n);
       CHECK(is_share(floor.clipped_blocks, floor.blocks, clipped.blocks, 1));
       CHECK(is_share(floor.overflow_blocks, floor.blocks, floor_shares(element, midpoint, n).blocks, 1));
@@ -199,6 +235,10 @@ TEST_CASE("shares of ten million normal numbers are those of the closed forms", 
       CHECK(is_share(floor.flushed, floor.elements, clipped.flushed, n));
       CHECK(is_share(rceil.flushed, rceil.elements, flushed_by_rceil(element, n), n));
       CHECK(rceil.clipped == 0);
+      CHECK(is_share(even.clipped_blocks, even.blocks, even_shares(element, n).blocks, 1));
+      CHECK(is_share(even.flushed, even.elements, even_shares(element, n).flushed, n));
+      CHECK(is_share(nearest.clipped_blocks, nearest.blocks, nearest_shares(element, n).blocks, 1));
+      CHECK(is_share(nearest.flushed, nearest.elements, nearest_shares(element, n).flushed, n));
     }
   }
 }
@@ -236,6 +276,47 @@ TEST_CASE("relative errors of normal numbers are the published ones", "[block][s
     INFO(format << ": " << counts.relative_squared_error() * 1e3);
     CHECK(counts.relative_squared_error() * 1e3 == Approx(thousandths).epsilon(4e-3));
   }
+}
+
+/// Relative squared error, in thousandths, of the mean of `count` stochastic roundings of 256 x 1024 normal
+/// numbers.
+double error_of_mean(const char* name, int count) {
+  const MatrixShape shape{256, 1024};
+  const std::vector<float> values = normal_floats(256 * 1024, 6);
+  const BlockFormat format = parse_block_format(name);
+  std::vector<float> rounded(values.size());
+  std::vector<double> sum(values.size());
+  for (int i = 0; i < count; ++i) {
+    round_blocks(values, rounded, shape, format, {.seed = 100 + static_cast<std::uint64_t>(i)});
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += double{rounded[k]};
+  }
+  double signal = 0, error = 0;
+  for (std::size_t k = 0; k < sum.size(); ++k) {
+    signal += double{values[k]} * values[k];
+    error += std::pow(sum[k] / count - values[k], 2);
+  }
+  return error / signal * 1e3;
+}
+
+TEST_CASE("means of stochastic roundings end at the published plateaus", "[block][shares]") {
+  struct Published {
+    int count;
+    double thousandths;
+  };
+  // NVFP4's scales round down too, so that up to 1/16 of the largest numbers is clipped at every draw.
+  for (const auto& [count, thousandths] : {Published{1, 18.9}, {4, 4.79}, {16, 1.28}, {64, .393}}) {
+    const double error = error_of_mean("nvfp4/stochastic", count);
+    INFO(count << ": " << error);
+    CHECK(error == Approx(thousandths).epsilon(2e-2));
+  }
+  // Nothing clips under rceil: the error is the variance over the count.
+  const double one = error_of_mean("mxfp4/stochastic", 1), many = error_of_mean("mxfp4/stochastic", 64);
+  INFO(one << ", " << many);
+  CHECK(many == Approx(one / 64).epsilon(1e-2));
+  // Two random bits cut off a quarter of a step at most, an eighth on average, toward zero at every draw.
+  const double few_bits = error_of_mean("mxfp4/stochastic(2)", 64);
+  INFO(few_bits);
+  CHECK(few_bits > 10 * many);
 }
 
 }  // namespace
