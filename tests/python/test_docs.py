@@ -259,6 +259,12 @@ def test_pages_are_short_and_reached_from_the_readme() -> None:
     assert long == []
 
 
+def test_the_site_lists_every_page() -> None:
+    listed = re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert {name.removeprefix("docs/") for name in PAGES if name.startswith("docs/")} <= set(listed)
+
+
 def test_names_nothing_that_pytorch_deprecates() -> None:
     assert [name for name, page in PAGES.items() if "torch.cuda.amp" in page.read_text()] == []
 
