@@ -57,7 +57,6 @@ TEST_CASE("Hopper's FP8 sums lose 6.6 % of 4,096 terms of one sign, promoted one
   CHECK(of(by_512, 4096, "bias") == Approx(-0.005).epsilon(0.25));
   CHECK(of(by_128, 4096, "bias") == Approx(-0.0005).epsilon(0.4));
   CHECK(std::fabs(of(blackwell, 4096, "bias")) < 1e-5);
-  CHECK(of(plain, 1024, "bias") == Approx(-0.0151).epsilon(0.1));
   // The published 1.1e-2 is the largest of more sums than 512.
   CHECK(of(plain, 4096, "largest_error") < 1.1e-2);
   CHECK(of(plain, 4096, "largest_error") > 0.5 * 1.1e-2);
