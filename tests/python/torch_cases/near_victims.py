@@ -132,6 +132,13 @@ def equal_rows() -> Victim:
     return behind(lambda y: (y - y.mean(0)) / torch.sqrt(y.var(0, unbiased=False) + 1e-10), torch.ones(4, 8))
 
 
+def summed_loss_in_half() -> Victim:
+    """A sum over samples, times a weight of the loss, of a model whose weights have 16 bits."""
+    torch.manual_seed(0)
+    model, x = nn.Linear(8, 1).half(), random(4096, 8).half()
+    return model, lambda: (model(x) ** 2).sum() * 100, {}
+
+
 def matters_in_root() -> Victim:
     """An eps that would be too large for these numbers."""
     x = torch.cat([random(3, 64) * 3e-4, torch.zeros(1, 64)])

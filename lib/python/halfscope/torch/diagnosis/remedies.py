@@ -175,6 +175,16 @@ TABLE: tuple[Remedy, ...] = (
         "partial sums", lambda f: f.has_partial_sums, lambda f: PARTIAL_SUMS, in_fp32, how=" with FP32 sums",
     ),
     Remedy(
+        "loss in FP32", lambda f: f.made.is_outside and f.region == "forward"
+        and f.kind in ("product", "sum of products", "addition", "power"),
+        lambda f: f"compute {called(f.made.operation)} in FP32, on x.float(), as losses are under autocast", in_fp32,
+    ),
+    Remedy(
+        "smaller loss", lambda f: f.region == "backward" and f.kind in ("product", "sum of products"),
+        lambda f: "make the loss smaller: a mean instead of a sum, or a smaller loss scale", in_fp32,
+        how=" with this gradient in FP32",
+    ),
+    Remedy(
         "scaled scores", is_score,
         lambda f: f"scale before the product, not behind it: (q * s) @ k.T with s = 2^-{shift_of(f)}"
         + (f", or the whole 1/sqrt({f.terms})" if 0 < f.value < f.format.largest * math.sqrt(f.terms) else ""),
