@@ -123,7 +123,7 @@ def test_three_doors_name_the_line_of_a_function_in_another_file(is_checkpointed
 @pytest.mark.parametrize("bias", [-40.0, 0.0])
 def test_a_mask_of_the_own_minimum_makes_infinities_of_scores_far_below_zero(bias: float) -> None:
     """Public case 16: a whole row of scores of -16 and below is NaN in FP16; part of a row is not."""
-    model, step, _ = victims.mask_minimum()
+    model, step, _ = case("mask_minimum")
     nn.init.constant_(model.scores.bias, bias)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with watch(model, optimizer=optimizer) as watched:
