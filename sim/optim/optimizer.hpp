@@ -21,7 +21,7 @@ struct OptimizerOptions {
   OptionValues values{};                ///< all that the optimizer takes
   Quantizer state{};                    ///< the format of state and of the update's arithmetic
   std::vector<MomentFormat> moments{};  ///< formats of arrays of state between the steps, by their names
-  std::uint64_t seed = 0;               ///< of the random bits of those
+  std::uint64_t seed = 0;               ///< seed of their random bits
 };
 
 /// An array by its name in a checkpoint.

@@ -52,16 +52,16 @@ struct AnalyzeRequest {
 
 /// A tensor, or several that were added up.
 struct AnalyzedTensor {
-  std::string name;  ///< of the tensor or the group
-  std::string file;  ///< where it is, for people; empty of a group
+  std::string name;  ///< the tensor's or the group's
+  std::string file;  ///< its place, for people; empty for a group
   std::int64_t tensors = 1;
   std::int64_t beyond_fp32 = 0;  ///< see SummarisedTensor
   TensorReport report;           ///< its name is the one that is printed
   std::optional<ReferenceComparison> reference;
   BinadeTotals counts;                    ///< where the request has a page
-  std::optional<BlockFindings> blocks{};  ///< of a tensor that was dequantized
+  std::optional<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
   MatrixShape matrix{};                   ///< along the axis of the compared formats
-  std::vector<FormatCounts> formats{};    ///< of each compared format
+  std::vector<FormatCounts> formats{};    ///< counts of each compared format
 };
 
 struct SkippedReport {

@@ -163,7 +163,7 @@ class Reader {
   Rows rows_;
   Progress progress_;
   bool selected_any_ = false;
-  std::string why_nothing_;  // of the first file
+  std::string why_nothing_;  // the reason for the first file
 };
 
 }  // namespace

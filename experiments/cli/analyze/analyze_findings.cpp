@@ -26,7 +26,7 @@ Share of_all(const AnalyzedTensor& t, std::int64_t count) {
   return t.report.counts.elements > 0 ? Share(t.report.counts.of_all(count)) : std::nullopt;
 }
 
-/// What can be asked of a tensor, one line each; one of the two functions is there. Nothing where the tensor
+/// Measures of a tensor, one line each; one of the two functions is there. Nothing where the tensor
 /// has no elements to judge by.
 struct FindingMetric {
   std::string_view name;

@@ -45,7 +45,7 @@ struct OverThreshold {
 };
 struct Judgement {
   std::size_t judged = 0;           ///< tensors, or updates, that have a value
-  std::vector<OverThreshold> over;  ///< of those, the ones that reach the threshold
+  std::vector<OverThreshold> over;  ///< tensors that reach the threshold
 };
 [[nodiscard]] Judgement judge(const Threshold& threshold, const Analysis& analysis);
 

@@ -80,7 +80,7 @@ Json list_of(const Values& values, ToJson&& to_json) {
   return list;
 }
 
-/// What is said of all tensors together, added to `json`.
+/// Adds the advice on all tensors together to `json`.
 void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["joint_window_log2"] = window_json(analysis.advice.joint);
   json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);

@@ -116,7 +116,7 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
       "with --dtype; folders, quoted globs and model.safetensors.index.json stand for the files "
       "they name");
   command.add_option("--dtype", options.dtype,
-                     "of a raw file's elements: f16, bf16, f32, f64, f8_e4m3, f8_e5m2");
+                     "type of a raw file's elements: f16, bf16, f32, f64, f8_e4m3, f8_e5m2");
   command.add_flag(
       "--payload", [&request](std::int64_t) { request.selection.view = QuantizedView::payload; },
       "codes and scales of quantized tensors as tensors of their own, not multiplied");
@@ -130,7 +130,7 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
       ->allow_extra_args(false);
   command
       .add_option("--updates", request.updates,
-                  "what is added to the weights, under the same names; a FILE, repeatable")
+                  "updates to add to the weights, under the same names; a FILE, repeatable")
       ->allow_extra_args(false);
   command
       .add_option("--against", request.against,
@@ -140,9 +140,10 @@ void add_inputs(CLI::App& command, AnalyzeOptions& options) {
 
 void add_judging(CLI::App& command, AnalyzeOptions& options) {
   command
-      .add_option("--format", options.format,
-                  "of the cast: fp16, bf16, fp8_e4m3, fp8_e4m3/saturate, any eXmY; or a block format, as "
-                  "--formats has it")
+      .add_option(
+          "--format", options.format,
+          "format of the cast: fp16, bf16, fp8_e4m3, fp8_e4m3/saturate, any eXmY; or a block format, as "
+          "--formats has it")
       ->capture_default_str();
   command
       .add_option(

@@ -43,7 +43,7 @@ Cell error_cell(const std::optional<double>& error) {
 /// Columns that only some requests have.
 struct Extras {
   bool groups = false, references = false;
-  bool windows = true;  ///< of loss scales
+  bool windows = true;  ///< columns of loss scales' windows
 };
 
 Extras extras_of(const Analysis& analysis, const View& view) {
@@ -131,7 +131,7 @@ std::string beyond_line(const Analysis& analysis) {
       count);
 }
 
-/// What the windows are after; empty of one rank.
+/// The division that the windows are after; empty for one rank.
 std::string averaging_line(const Analysis& analysis) {
   if (!analysis.averaging) return "";
   const auto& [ranks, predivide] = *analysis.averaging;

@@ -49,7 +49,7 @@ class Rows {
   Analysis& analysis_;
   std::optional<TensorLookup> references_;
   const SelectedFile* file_ = nullptr;
-  std::vector<AnalyzedTensor> singles_;                // of the file
+  std::vector<AnalyzedTensor> singles_;                // the file's tensors
   std::map<std::string, GroupSums> of_file_, groups_;  // by name
 };
 

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// What a user asks to see; by default the tensors in the order of the files.
+/// A user's view of the tensors; by default all in the order of the files.
 struct ViewOptions {
   std::string sort;                ///< a key of `sort_key_names`; empty: the order of the files
   std::optional<std::size_t> top;  ///< at most so many
@@ -19,7 +19,7 @@ struct ViewOptions {
 struct View {
   std::vector<const AnalyzedTensor*> tensors;
   std::size_t all = 0;       ///< tensors that were analysed
-  std::size_t matching = 0;  ///< of those, the ones that `only` takes
+  std::size_t matching = 0;  ///< tensors that `only` takes
 };
 
 /// The names of the keys: shares and counts descend, names ascend.

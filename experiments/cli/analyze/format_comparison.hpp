@@ -25,7 +25,7 @@ namespace halfscope {
 struct FormatSum {
   std::string name{};
   BlockCounts counts{};
-  std::int64_t bits = 0;                        ///< of elements and scales
+  std::int64_t bits = 0;                        ///< bits of elements and scales
   double worst_error = 0;                       ///< relative_error of the worst tensor
   const AnalyzedTensor* worst = nullptr;        ///< nothing without tensors
   std::vector<const AnalyzedTensor*> padded{};  ///< tensors with blocks that zeros fill up
@@ -38,7 +38,7 @@ struct FormatSum {
 
 struct FormatComparison {
   std::vector<FormatSum> formats{};       ///< in the order of the request
-  std::optional<std::size_t> cheapest{};  ///< of those that fit, the one of fewest bits, then of least error
+  std::optional<std::size_t> cheapest{};  ///< the fitting one of fewest bits, then of least error
 };
 
 [[nodiscard]] FormatComparison compare_formats(const Analysis& analysis);

@@ -23,8 +23,8 @@ class GroupPattern {
  private:
   struct Token {
     enum class Kind : std::uint8_t { literal, any_text, any_character, words, part } kind;
-    std::string text;                ///< of a literal
-    std::vector<std::string> words;  ///< of words
+    std::string text;                ///< text of a literal
+    std::vector<std::string> words;  ///< words, one of which matches
   };
   [[nodiscard]] bool match(std::size_t token, std::string_view rest, std::string& group) const;
   [[nodiscard]] bool match_words(std::size_t token, std::string_view rest, std::string& group) const;
@@ -33,7 +33,7 @@ class GroupPattern {
   std::vector<Token> tokens_;
 };
 
-/// What a user asks to be added up.
+/// Groups of tensors that a user asks to be added up.
 struct TensorGroups {
   std::vector<GroupPattern> patterns;  ///< the first that matches counts
   bool same_name = false;              ///< tensors of one name in several files are parts of one

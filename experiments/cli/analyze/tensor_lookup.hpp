@@ -44,7 +44,7 @@ class TensorLookup {
 
   std::vector<SelectedFile> files_;
   std::vector<Place> places_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;  ///< of places_
+  std::map<std::string, std::size_t, std::less<>> by_name_;  ///< index into places_
   bool used_ = false;
 };
 

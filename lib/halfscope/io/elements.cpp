@@ -11,7 +11,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t step_bytes = 1 << 16;  // of the file: few enough calls to the system
+constexpr std::size_t step_bytes = 1 << 16;  // bytes of the file at a time: few enough calls to the system
 static_assert(step_bytes / sizeof(float) <= 16384, "as TensorFile::read promises");
 static_assert(step_bytes % sizeof(double) == 0, "a step ends between elements");
 

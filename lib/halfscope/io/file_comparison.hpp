@@ -13,7 +13,7 @@ struct ReferenceComparison {
   std::int64_t elements = 0;
   std::int64_t nonfinite = 0;  ///< in which x or r is infinite or NaN; they are in no sum
   double xx = 0, xr = 0, rr = 0;
-  double dd = 0;  ///< of (x - r)^2
+  double dd = 0;  ///< sum of (x - r)^2
 
   /// Norm of x - r over the norm of r; nothing where an element is not finite, or r is zero and x is not.
   [[nodiscard]] std::optional<double> relative_error() const;

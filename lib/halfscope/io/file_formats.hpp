@@ -22,7 +22,7 @@ struct FormatRequest {
 
 /// A tensor that has been gone over, as a matrix whose rows run along the axis.
 struct CountedTensor {
-  std::size_t file = 0, index = 0;  ///< of the files, and in the file
+  std::size_t file = 0, index = 0;  ///< place of the file among the files, and of the tensor in it
   MatrixShape shape;
   std::span<const FormatCounts> formats;
 };

@@ -29,7 +29,7 @@ struct ChosenTensors {
 
 /// A tensor that has been gone over.
 struct SummarisedTensor {
-  std::size_t file = 0, index = 0;  ///< of the files, and in the file
+  std::size_t file = 0, index = 0;  ///< place of the file among the files, and of the tensor in it
   const TensorSummary* summary = nullptr;
   /// Finite f64 elements beyond FP32's largest number or below its smallest. They were read as those, so that
   /// the counts of a cast at scale 1 are right, and the scales that fit are bounds.

@@ -23,7 +23,7 @@ using LockClock = std::function<std::int64_t()>;
 inline constexpr std::int64_t lock_expires_after = 600;
 
 struct LockTerms {
-  std::string_view conflict;  ///< what the holder does, and what would be right
+  std::string_view conflict;  ///< the holder's work, and the remedy
   LockClock clock = seconds_now;
 };
 

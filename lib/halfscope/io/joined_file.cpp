@@ -82,7 +82,7 @@ class JoinedFile : public TensorFile {
   std::vector<StoredTensor> tensors_;
   std::vector<SkippedTensor> skipped_;
   std::vector<StoredCodes> codes_;
-  std::vector<std::pair<const TensorFile*, std::size_t>> places_;  // of tensors_
+  std::vector<std::pair<const TensorFile*, std::size_t>> places_;  // places of tensors_
   std::map<std::string, const TensorFile*> file_of_codes_;
 };
 

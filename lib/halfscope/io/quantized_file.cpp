@@ -193,7 +193,7 @@ class ShownFile : public QuantizedFile {
     if (left_out_.contains(codes.name)) return;
     auto source = source_of(codes, byte_type);
     if (!source) return;
-    left_out_.insert(codes.name);  // of the skipped ones
+    left_out_.insert(codes.name);  // no longer a skipped one
     const std::vector<std::int64_t> shape = source->shape;
     add(codes.name, shape, {nullptr, std::move(source), 0});
   }
@@ -216,7 +216,7 @@ class ShownFile : public QuantizedFile {
   std::set<std::string> left_out_;  // names of the file that are not shown as they are stored
   std::vector<StoredTensor> tensors_;
   std::vector<SkippedTensor> skipped_;
-  std::vector<Origin> origins_;  // of tensors_
+  std::vector<Origin> origins_;  // origins of tensors_
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ using FileBeside =
 
 struct QuantizedReading {
   QuantizedView view = QuantizedView::values;
-  std::optional<WeightBlock> block{};  ///< of `X_scale_inv`; without it blocks follow from the shapes
+  std::optional<WeightBlock> block{};  ///< block of `X_scale_inv`; without it blocks follow from the shapes
   FileBeside beside{};                 ///< asked for parts that the file lacks
 };
 

@@ -35,7 +35,7 @@ void deliver(DType type, std::span<const std::byte> bytes, const ElementSink& si
 }
 
 struct OpenOptions {
-  std::string name;  ///< of a tensor that is the whole file
+  std::string name;  ///< name of a tensor that is the whole file
   StatedType void_type;
   const NameFilter& wanted;
 };

@@ -122,7 +122,7 @@ enum class FolderRole : std::uint8_t {
 };
 struct FolderEntry {
   FolderRole role = FolderRole::other;
-  std::string reason;  ///< of not_read: what it is, and how to convert it
+  std::string reason;  ///< for not_read: the file's kind, and how to convert it
 };
 /// By the name, and where it does not tell by the first bytes.
 [[nodiscard]] FolderEntry look_at_file(const std::filesystem::path& path);

@@ -10,10 +10,10 @@ namespace halfscope {
 
 /// Blocks of rows and columns; axes before the last two have a scale for each index.
 struct BlockLayout {
-  std::int64_t rows = 1, columns = 1;              ///< of a tensor, the axes before the last multiplied
-  std::int64_t block_rows = 1, block_columns = 1;  ///< of a block
-  std::int64_t row_extent = 1;                     ///< of the last axis but one
-  std::int64_t scale_rows = 1, scale_columns = 1;  ///< of the last two axes of the scales
+  std::int64_t rows = 1, columns = 1;              ///< the tensor's, with the axes before the last multiplied
+  std::int64_t block_rows = 1, block_columns = 1;  ///< a block's
+  std::int64_t row_extent = 1;                     ///< extent of the last axis but one
+  std::int64_t scale_rows = 1, scale_columns = 1;  ///< extents of the last two axes of the scales
 
   /// Index of the scale of element (row, column), in row-major order.
   [[nodiscard]] std::int64_t scale_of(std::int64_t row, std::int64_t column) const {

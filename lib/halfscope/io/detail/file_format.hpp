@@ -21,7 +21,7 @@ enum class Certainty : std::uint8_t {
 
 /// A format that is known and not read.
 struct ForeignFormat {
-  std::string description;  ///< what it is, and how to convert it: one line
+  std::string description;  ///< its name, and how to convert it: one line
   Certainty certainty = Certainty::certain;
 };
 

@@ -50,7 +50,7 @@ class FlatTensorFile : public TensorFile {
  private:
   InputFile file_;
   std::vector<StoredTensor> tensors_;
-  std::vector<ElementPlace> places_;  ///< of tensors_
+  std::vector<ElementPlace> places_;  ///< places of tensors_
   std::vector<SkippedTensor> skipped_;
   std::vector<StoredCodes> codes_;
 };

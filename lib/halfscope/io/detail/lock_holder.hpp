@@ -9,7 +9,7 @@
 namespace halfscope {
 
 struct LockHolder {
-  std::string token;    ///< of this one lock
+  std::string token;    ///< token of this one lock
   std::string host;     ///< its name
   std::string machine;  ///< its boot, and its numbering of processes; empty where the system says neither
   std::int64_t process = 0;

@@ -18,7 +18,7 @@ namespace halfscope {
 struct CodeSource {
   std::string name, type_name;
   std::vector<std::int64_t> shape;
-  const CodeType* type = nullptr;      ///< of codes; null: tensor `index` of the file's tensors
+  const CodeType* type = nullptr;      ///< type of the codes; null: tensor `index` of the file's tensors
   const StoredCodes* codes = nullptr;  ///< where there is a type
   std::size_t index = 0;
   float largest = 0;  ///< finite number of the type

@@ -14,7 +14,7 @@ namespace halfscope {
 /// A type of codes; the names are those of safetensors.
 struct CodeType {
   std::string_view name;
-  unsigned bits;  ///< of a code
+  unsigned bits;  ///< bits of a code
   float largest;  ///< finite number
   float limit;    ///< half way from it to what would come next: beyond it a value is clipped
   float (*decode)(std::uint32_t code);

@@ -34,7 +34,7 @@ inline void append_parts(std::size_t index, const StoredTensor& tensor, std::int
 }
 
 /// Calls `work(part)` for each part, split over the threads, then `take(part, result)` one after the other,
-/// in order; some parts at a time, so that few results are kept. What `work` throws is thrown on.
+/// in order; some parts at a time, so that few results are kept. An exception of `work` is thrown on.
 template <typename Part, typename Work, typename Take>
 void work_through(std::span<const Part> parts, Work&& work, Take&& take) {
   using Result = decltype(work(parts[0]));

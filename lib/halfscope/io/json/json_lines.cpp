@@ -56,7 +56,7 @@ class StrictRules : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string_view where_;
-  std::vector<std::set<std::string>> keys_;  // of each object or array that is open; an array has none
+  std::vector<std::set<std::string>> keys_;  // keys of each open object; an open array has none
 };
 
 }  // namespace

@@ -85,9 +85,9 @@ class NpzFile : public TensorFile {
  private:
   struct ArrayPlace {
     ZipMember member;
-    std::uint64_t begin = 0;  // of the elements in the member
+    std::uint64_t begin = 0;  // place of the elements in the member
     ElementEncoding encoding;
-    std::unique_ptr<StoredChecksum> checksum;  ///< of a stored member
+    std::unique_ptr<StoredChecksum> checksum;  ///< checksum of a stored member
   };
   struct Range {
     std::uint64_t at = 0;  ///< byte of the member
@@ -145,7 +145,7 @@ class NpzFile : public TensorFile {
 
   InputFile file_;
   std::vector<StoredTensor> tensors_;
-  std::vector<ArrayPlace> arrays_;  // of tensors_
+  std::vector<ArrayPlace> arrays_;  // arrays of tensors_
   std::vector<SkippedTensor> skipped_;
   mutable ParkedStreams parked_;
 };

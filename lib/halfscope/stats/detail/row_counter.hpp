@@ -23,7 +23,7 @@ struct CodeTables {
 /// Blocks of a row or of a band of rows.
 struct ScaledBlocks {
   RowScales scales;
-  std::span<const std::uint8_t> marks;  ///< of each block
+  std::span<const std::uint8_t> marks;  ///< mark of each block
 };
 
 /// How the elements of a row are rounded and counted.

@@ -21,7 +21,7 @@ class BackwardGradients:
         self._parameters, self._take = parameters, take
         self._made: set[str] = set()  # in the pass under way
         self._queued: int | None = None  # for which pass
-        self._marks: dict[str, tuple[int, int]] = {}  # of the gradients that were handed over
+        self._marks: dict[str, tuple[int, int]] = {}  # marks of the gradients that were handed over
         self._hooks: list = []
 
     def hook(self) -> None:

@@ -26,7 +26,7 @@ _TABLES = 64  # so that not all threads of a device wait for the same counter
 
 
 def histogram_bins(tensor: torch.Tensor, format: str = "fp16") -> torch.Tensor:
-    """Of the elements of `tensor`, of any shape and floating-point type, at the edges of `format`: (SIZE,) int64.
+    """Counts of the elements of `tensor`, any shape and floating-point type, at the edges of `format`: (SIZE,) int64.
 
     float64 is rounded to odd first, as `halfscope.Histogram` does it.
     """
@@ -37,7 +37,7 @@ def histogram_bins(tensor: torch.Tensor, format: str = "fp16") -> torch.Tensor:
 
 
 def ratio_bins(weights: torch.Tensor, updates: torch.Tensor, format: str = "fp16") -> torch.Tensor:
-    """The same of |dw| / |w| of the elements in which neither is zero, as `halfscope.update_ratios` counts them."""
+    """Counts of |dw| / |w| of the elements in which neither is zero, as `halfscope.update_ratios` counts them."""
     bins = _no_bins(weights)
     for piece, update in _pieces(weights, updates):
         w, dw = _float32(piece), _float32(update)
@@ -71,7 +71,7 @@ def _no_bins(like: torch.Tensor) -> torch.Tensor:
 
 
 def _pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Of the flattened tensors, side by side; none where they are empty."""
+    """Pieces of the flattened tensors, side by side; none of empty tensors."""
     flat = [tensor.detach().reshape(-1) for tensor in tensors]
     for start in range(0, flat[0].numel(), _PIECE):
         yield tuple(tensor[start : start + _PIECE] for tensor in flat)

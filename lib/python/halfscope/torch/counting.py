@@ -116,7 +116,7 @@ class Waiting:
 
 
 def update_counters(numbers: np.ndarray, elements: int) -> UpdateCounters:
-    """Of what `binning.update_effect` returns."""
+    """Counters from the numbers that `binning.update_effect` returns."""
     nonzero, lost = (int(number) for number in numbers[:2])
     applied, intended = numbers[2:].view(np.float64)
     ratio = float(applied / intended) if intended > 0 else 1.0

@@ -19,7 +19,7 @@ class Layers:
     def __init__(self, model: torch.nn.Module, choice: Choice, take: Callable) -> None:
         """take: called with the name of a layer and a tensor that it returned."""
         self._model, self._choice, self._take = model, choice, take
-        self.operations: LayerOperations | None = None  # of a watch that looks at operations
+        self.operations: LayerOperations | None = None  # for a watch that looks at operations
         self._hooks: dict[torch.nn.Module, list[RemovableHandle]] = {}
         self._called: set[torch.nn.Module] = set()
 

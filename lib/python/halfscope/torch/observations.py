@@ -16,9 +16,9 @@ from halfscope._core import count_floats
 from halfscope.torch.counting import Waiting, counting_of, region_of, update_counters
 from halfscope.torch.tensors import Unreadable, elements_of, format_of
 
-# Of the weight gradients as the optimizer got them, where they are not those of the backward pass: clipped ones.
+# Weight gradients as the optimizer got them, if they differ from the backward pass's: clipped ones.
 AT_OPTIMIZER = "optimizer_gradient"
-# Of what the optimizer keeps per parameter, such as Adam's m and v; counted where it is asked for.
+# State that the optimizer keeps per parameter, such as Adam's m and v; counted on request.
 OPTIMIZER_STATE = "optimizer_state"
 
 
@@ -39,7 +39,7 @@ class Observations:
     is_emulated: bool = False  # the tensors were rounded to it after they were counted
     histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)  # by role and tensor
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
-    formats: dict[tuple[str, str], str] = field(default_factory=dict)  # of the tensors as they came
+    formats: dict[tuple[str, str], str] = field(default_factory=dict)  # formats in which the tensors came
     updates: dict[str, UpdateCounters] = field(default_factory=dict)  # by parameter
     stalled: dict[str, Stalled] = field(default_factory=dict)  # by parameter of 16 bits
     unreadable: dict[str, str] = field(default_factory=dict)  # by tensor: why it was not counted

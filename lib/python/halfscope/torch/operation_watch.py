@@ -39,7 +39,7 @@ class OperationWatch(TorchDispatchMode):
         self._format = Format.of(format)
         self._limit = self._format.largest + self._format.step_at(self._format.largest) / 2
         self._flushed = self._format.smallest / 2
-        self._model: torch.nn.Module | None = None  # of the step
+        self._model: torch.nn.Module | None = None  # the step's
         self._owned: dict[int, Any] | None = None
         self._trail = NotedTrail(self._format, lambda tensor: self._owners.get(storage_key(tensor)))
         self._lines: dict[Any, Operation | None] = {}

@@ -17,7 +17,7 @@ class OptimizerTurns:
     """Counts of a training with several optimizers and one scaler, which is told of every update of the scale."""
 
     optimizers: list[Any] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)  # of the model's parameters, by identity
+    names: dict[int, str] = field(default_factory=dict)  # names of the model's parameters, by identity
     asked: set[int] = field(default_factory=set)  # places of optimizers that the scaler was to step, since its update
     stepped: set[int] = field(default_factory=set)  # places of those that stepped
     skipped: Counter[int] = field(default_factory=Counter)  # by place: updates at which its gradients were not finite

@@ -38,7 +38,7 @@ class Alone:
 
 
 class Counted(NamedTuple):
-    """What every rank counts, and for which format."""
+    """Roles that every rank counts, and the format for which it does."""
 
     layers: list[str]
     parameters: dict[str, torch.nn.Parameter]

@@ -111,7 +111,7 @@ class RunFolder:
 
 
 class ExperimentWords(NamedTuple):
-    """Of an experiment's summary."""
+    """Words of an experiment's summary."""
 
     title: str
     metric: str

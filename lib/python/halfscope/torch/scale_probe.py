@@ -32,7 +32,7 @@ class ScaleProbe:
 
     scale: float
     finite: bool
-    tensors: tuple[TensorError, ...]  # of the weights that FP32 gives a gradient other than zero
+    tensors: tuple[TensorError, ...]  # weights that FP32 gives a gradient other than zero
 
     @property
     def error(self) -> float:
@@ -107,7 +107,7 @@ def _finite(loss: torch.Tensor) -> torch.Tensor:
 
 
 def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale: float) -> dict[str, torch.Tensor]:
-    """Those of `scale` times the loss, unscaled, in float64."""
+    """Gradients of `scale` times the loss, unscaled, in float64."""
     found = torch.autograd.grad(loss.float() * scale, list(weights.values()), allow_unused=True)
     return {name: grad.detach().double() / scale for name, grad in zip(weights, found) if grad is not None}
 

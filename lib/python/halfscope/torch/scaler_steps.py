@@ -23,8 +23,8 @@ class ScalerSteps:
     steps: int = 0
     skipped: list[tuple[int, float]] = field(default_factory=list)  # step and its scale
     ahead: int = 0  # skipped steps in which the learning rate moved on
-    norms: list[tuple[float, float]] = field(default_factory=list)  # of the unscaled gradients, and the scale
-    scale: float = 1.0  # of the latest step that was taken
+    norms: list[tuple[float, float]] = field(default_factory=list)  # norm of the unscaled gradients, and the scale
+    scale: float = 1.0  # scale of the latest step that was taken
     optimizers: OptimizerTurns = field(default_factory=OptimizerTurns)
     _rate_when_skipped: float | None = None
 

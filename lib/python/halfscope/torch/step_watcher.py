@@ -68,7 +68,7 @@ class StepWatcher:
         self._looks_at_operations = False
         self._closers: list[Callable[[], None]] = []
         self._seen: Observations | None = None
-        self._loss: float | None = None  # of the step under way, as is the scale
+        self._loss: float | None = None  # loss of the step under way, as is the scale
         self._known_scale: float | None = None
 
     def _owned_by(self, optimizer: Any) -> dict[str, torch.nn.Parameter]:
@@ -133,7 +133,7 @@ class StepWatcher:
         self._gradients.unhook()
 
     def _scale(self) -> float:
-        """Of this step."""
+        """Loss scale of this step."""
         if self._known_scale is None:
             self._known_scale = 1.0 if self._scaler is None else float(self._scaler.get_scale())
         return self._known_scale

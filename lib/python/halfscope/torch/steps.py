@@ -45,7 +45,7 @@ class StepHooks:
 
     def __init__(self, optimizer: Any, before: Callable[[bool], None], after: Callable[[], None]) -> None:
         self._before, self._after = before, after
-        self._outermost: FrameType | None = None  # of the step under way: a step may call that of its base class
+        self._outermost: FrameType | None = None  # frame of the step under way: a step may call its base class's
         if hasattr(optimizer, "register_step_pre_hook") and hasattr(optimizer, "_optimizer_step_pre_hooks"):
             handles = [
                 optimizer.register_step_pre_hook(self._before_step),

@@ -33,7 +33,7 @@ class Totals:
         self.unreadable: dict[str, str] = {}  # by tensor
         self.of_no_size: set[str] = set()  # weight gradients that a comparison with FP32 has found to be round-off
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._hardest: dict[tuple[str, str], Histogram] = {}  # of a step, by role and tensor
+        self._hardest: dict[tuple[str, str], Histogram] = {}  # hardest of a step, by role and tensor
         # Without steps that a loss scale has made infinite, where there is one; None where no other is there.
         self._judged: dict[tuple[str, str], Histogram | None] = {}
         self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
@@ -77,7 +77,7 @@ class Totals:
     def _judge(self, key: tuple[str, str], histogram: Histogram, scale: float) -> None:
         """Looks at a step before it is added: infinities at a large scale say nothing of a small one.
 
-        What a loss scale is advised from is all steps together, as long as none of them has to be left out.
+        A loss scale is advised from all steps together, as long as none of them has to be left out.
         """
         if scale <= 1 and not self._judged:
             return
@@ -96,7 +96,7 @@ class Totals:
         return {tensor: found.scaled(1.0) for tensor, found in self.of[role].items()}
 
     def gradients(self) -> dict[tuple[str, str], Histogram]:
-        """Of layers' outputs and of weights in the backward pass, by role and tensor."""
+        """Histograms of the gradients of layers' outputs and of weights, by role and tensor."""
         return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
 
     def _judged_gradients(self) -> dict[tuple[str, str], Histogram]:

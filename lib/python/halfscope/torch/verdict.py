@@ -14,13 +14,13 @@ from halfscope.torch.totals import Totals
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Of a watch: which parts of the model and of the training it does not see."""
+    """Circumstances of a watch: which parts of the model and of the training it does not see."""
 
     layers: int = 0
     unseen: list[str] = field(default_factory=list)  # layers
     compiled: bool = False
     unowned: list[str] = field(default_factory=list)  # parameters of no optimizer that was given
-    unknown_scale: float | None = None  # of a GradScaler that was not given
+    unknown_scale: float | None = None  # scale of a GradScaler that was not given
     optimizer_steps: int = 0
     ended_steps: int = 0
     ranks: int = 1
@@ -119,7 +119,7 @@ def _flushed(totals: Totals, about: Circumstances) -> str:
 
 
 def _flushed_before(totals: Totals) -> list[str]:
-    """Of gradients that came in a format that has flushed them already."""
+    """Lines on gradients that came in a format that has flushed them already."""
     return _narrow(totals, totals.gradients(), "The gradients of {} were")
 
 
@@ -185,7 +185,7 @@ def _updates(totals: Totals) -> list[str]:
 
 
 def _optimizer_state(totals: Totals) -> list[str]:
-    """Of all parameters together, by the state's own name."""
+    """Lines on the optimizer's state of all parameters together, by the state's own name."""
     states = {(OPTIMIZER_STATE, tensor): found for tensor, found in totals.of[OPTIMIZER_STATE].items()}
     by_name: dict[str, list[Histogram]] = {}
     for key, found in states.items():

@@ -154,7 +154,7 @@ class Watch:
         return self._totals.histograms(role)
 
     def histogram(self, role: str = "weight_gradient") -> Histogram:
-        """The same of all tensors together."""
+        """Histogram of all tensors together."""
         if role not in ROLES:
             raise ValueError(f"histogram: role {role!r}; give one of {', '.join(ROLES)}")
         return self._totals.together(role)

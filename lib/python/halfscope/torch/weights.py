@@ -34,7 +34,7 @@ class Weights:
 
     def release(self) -> None:
         """Gives the memory of the copies back."""
-        self._plain: dict[str, Kept] = {}  # of the latest step, by name
+        self._plain: dict[str, Kept] = {}  # weights of the latest step, by name
         self._others: list[str] = []
         self._narrow: list[str] = []
         self._kept = KeptWeights()
@@ -81,7 +81,7 @@ class Weights:
             self._count_narrow(name, seen)
 
     def _count_narrow(self, name: str, seen: Observations) -> None:
-        """What 16 bits lost is gone from the difference: it is counted which weights with a gradient stayed."""
+        """Counts the weights with a gradient that stayed: the difference does not show the part that 16 bits lost."""
         parameter, before = self.parameters[name], self._copies[name]
         after = elements_of(parameter)
         if parameter.grad is not None:

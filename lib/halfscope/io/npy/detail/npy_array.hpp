@@ -24,7 +24,8 @@ struct NpyArray {
 [[nodiscard]] NpyArray read_npy_array(const ByteSource& source, std::uint64_t size, std::string_view where,
                                       const StatedType& void_type);
 
-/// Of an array without an encoding: "descr "<i8" is not ...", and for raw bytes how to give them a type.
+/// Reason of an array without an encoding: "descr "<i8" is not ...", and for raw bytes how to give them a
+/// type.
 [[nodiscard]] std::string why_not_read(std::string_view descr, std::string_view option);
 
 }  // namespace halfscope

@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// What `open_tensor_file` calls for .npz; `void_type` as in read_npy_array.
+/// Opens a .npz for `open_tensor_file`; `void_type` as in read_npy_array.
 [[nodiscard]] std::unique_ptr<TensorFile> open_npz(InputFile file, const StatedType& void_type,
                                                    const NameFilter& wanted);
 

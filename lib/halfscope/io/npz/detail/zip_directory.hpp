@@ -14,7 +14,7 @@ enum class Packing : std::uint16_t { stored = 0, deflated = 8 };
 struct ZipMember {
   std::string name;
   Packing packing{};
-  std::uint32_t crc = 0;          ///< of the unpacked bytes, CRC-32
+  std::uint32_t crc = 0;          ///< CRC-32 of the unpacked bytes
   std::uint64_t packed_size = 0;  ///< bytes in the file
   std::uint64_t size = 0;         ///< bytes when unpacked, as declared
   std::uint64_t begin = 0;        ///< the byte of the file where the packed ones start

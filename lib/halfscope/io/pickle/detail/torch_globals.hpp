@@ -14,7 +14,7 @@ namespace halfscope {
 /// An element type of PyTorch's.
 struct TorchType {
   std::string_view name;        ///< "float16"
-  std::size_t bytes = 1;        ///< of an element
+  std::size_t bytes = 1;        ///< bytes of an element
   std::optional<DType> stored;  ///< nothing: not a floating-point type that halfscope reads
 };
 
@@ -26,7 +26,7 @@ enum class TorchGlobalKind : std::uint8_t {
   parameter,      ///< (tensor, ...) gives the tensor
   of_subclass,    ///< (global, class, arguments, state) calls the global
   unread_tensor,  ///< a tensor without strides in one storage
-  storage,        ///< of elements of a type
+  storage,        ///< a storage of elements of a type
   type,           ///< an element type
   plain,          ///< a call gives nothing that leads to a tensor
 };
@@ -34,7 +34,7 @@ enum class TorchGlobalKind : std::uint8_t {
 struct TorchGlobal {
   std::string_view module, name;
   TorchGlobalKind kind{};
-  TorchType type{};  ///< of a storage or a type
+  TorchType type{};  ///< type of a storage, or the type itself
 };
 
 inline constexpr std::array torch_globals{

@@ -16,7 +16,7 @@ namespace halfscope {
 /// A dtype of the format (huggingface/safetensors, enum Dtype), and what reads it.
 struct SafetensorsType {
   std::string_view name;
-  unsigned bits;                ///< of an element
+  unsigned bits;                ///< bits of an element
   std::optional<DType> stored;  ///< nothing: not a floating-point type that halfscope reads
 };
 

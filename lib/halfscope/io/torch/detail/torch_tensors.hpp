@@ -28,7 +28,7 @@ struct NamedTensor {
 /// A storage as a pickle tells of it.
 struct TorchStorage {
   std::string_view key;
-  TorchType type;  ///< of an untyped one: without a name
+  TorchType type;  ///< an untyped storage's has no name
   std::uint64_t bytes = 0;
 };
 [[nodiscard]] TorchStorage storage_of(const PickleMachine& pickle, ValueId storage);

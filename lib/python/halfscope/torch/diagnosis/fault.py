@@ -18,11 +18,11 @@ class Made:
     site: Site | None
     constants: list[Constant] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)  # storages of its operands
-    exponent: float | None = None  # of a power
+    exponent: float | None = None  # the power's
     is_square: bool = False  # both factors are one tensor
-    largest: float = 0.0  # of a product's result, in FP32
+    largest: float = 0.0  # largest of a product's result, in FP32
     order: str = ""  # in which a product adds up
-    is_outside: bool = False  # of the model: in the loss, or between backward pass and update
+    is_outside: bool = False  # outside the model: in the loss, or between backward pass and update
     is_gradient: bool = False  # whether it computes that of the operation
 
 
@@ -37,7 +37,7 @@ class Fault:
     value: float  # the largest FP32 magnitude of the result; of a cast that of the operand
     count: int
     elements: int
-    terms: int = 0  # of a sum
+    terms: int = 0  # terms of a sum
     operands: list[Operand] = field(default_factory=list)
     sources: list[Made] = field(default_factory=list)  # operations that made the operands, the nearest first
     scale: float = 1.0  # the loss scale in gradients
@@ -45,7 +45,7 @@ class Fault:
     hidden_by: Made | None = None
     damage: float | None = 0.0  # relative error of the result that hides it; None where FP32's is not known
     passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
-    forward: Fault | None = None  # of a gradient's: that of the same operation in the forward pass
+    forward: Fault | None = None  # a gradient's: the fault of the same operation in the forward pass
     reaches_loss: bool = False
     has_weight: bool = False  # whether a parameter is among the operands
 

@@ -16,7 +16,7 @@ _BEFORE, _AFTER = 0.05, 0.3  # relative errors of all operands, and of the resul
 _DIFFERENCES = ("add", "sub", "rsub", "addcmul", "addcdiv", "lerp")
 _ADDITIONS = ("add", "sub", "lerp")
 _ANGLES = ("sin", "cos", "tan")
-_NOISE = {True: 2.0**-22, False: 1e-4}  # of differences, and of others: a smaller result may be FP32's own error
+_NOISE = {True: 2.0**-22, False: 1e-4}  # for differences and for others: a smaller result may be FP32's own error
 _MANY = 16  # additions to one total
 _STALLED = 0.02
 
@@ -29,10 +29,10 @@ class Loss:
     before: float  # relative errors
     after: float
     largest_operand: float
-    largest: float  # of FP32's results
+    largest: float  # largest of FP32's results
     zeros: int  # results that are 0, and are not in FP32
     elements: int
-    maker: Made | None  # of its first operand
+    maker: Made | None  # maker of its first operand
     sources: list[Made]  # operations before it
 
 
@@ -45,7 +45,7 @@ class Total:
     largest: float = 0.0  # the total in the format, and in FP32
     exact: float = 0.0
     term: float = 0.0  # the largest term
-    rows: list[str] = field(default_factory=list)  # of its results
+    rows: list[str] = field(default_factory=list)  # rows on its results
 
 
 class Losses:

@@ -6,7 +6,7 @@ from halfscope.torch.diagnosis.finding import Finding
 from halfscope.torch.diagnosis.session import Outcome, Session
 
 _SCALES_LOG2 = (8, 12, 16, 20, 24)  # that are tried, up to the first that is enough
-_FLUSHED = 0.05  # of the elements of weight gradients
+_FLUSHED = 0.05  # share of the elements of weight gradients
 
 
 def flushed_gradients(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:

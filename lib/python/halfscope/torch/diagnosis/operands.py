@@ -76,7 +76,7 @@ class Operand:
     """A tensor that went into an operation: finite magnitudes in FP32, and what it was where the format held it."""
 
     name: str
-    largest: float  # of the finite FP32 numbers
+    largest: float  # largest of the finite FP32 numbers
     smallest: float  # above zero
     flushed: int  # elements that are zero, and are not in FP32
     infinite: int  # elements that are not finite, and are in FP32

@@ -181,7 +181,7 @@ class Recorder(Trail):
         """A tensor that no operation in the format has made is cast."""
         exact = self.shadows.counterpart(tensor)
         if not tensor.numel() or (exact is not None and not torch.equal(exact, tensor)):
-            return  # what an operation has changed already is not an input
+            return  # an array that an operation has changed already is no input
         owned = self._arithmetic.owner_of(tensor)
         before, after = tensor.detach().flatten(), rounded.detach().flatten()
         if owned is not None:  # all of it, whichever part is used

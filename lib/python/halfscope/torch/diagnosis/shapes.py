@@ -100,7 +100,7 @@ def is_below_root(fault: Fault) -> bool:
 
 
 def is_below_reciprocal_root(fault: Fault) -> bool:
-    """The same of one operation that takes root and reciprocal, whose gradient has the power -3/2."""
+    """As above, for one operation that takes root and reciprocal, whose gradient has the power -3/2."""
     return any(made.operation == "rsqrt" or made.exponent == -0.5 for made in _behind_constant(fault))
 
 

@@ -67,7 +67,7 @@ def _keeps_output(outcome: Outcome, exact: Outcome) -> bool:
     """Whether the model's result and the loss are those of FP32, but for roundings."""
     assert outcome.recorder is not None
     loss, other = outcome.loss, exact.loss
-    is_near = loss is None or other is None or not math.isfinite(loss)  # of another fault
+    is_near = loss is None or other is None or not math.isfinite(loss)  # by another fault
     is_near = is_near or math.isclose(loss, other, rel_tol=_OUTPUT, abs_tol=1e-3)  # type: ignore[arg-type]
     return is_near and outcome.recorder.output_error < _OUTPUT
 

@@ -61,7 +61,7 @@ class Finder(TorchDispatchMode):
         origin = known[0] if known else Origin(forward.operation, forward.site, is_backward)
         was_finite = all(bool(tensor.isfinite().all()) for tensor in operands)
         if not known and not was_finite:
-            return  # of the batch
+            return  # the batch's own
         if bool(result.isnan().any()):
             is_softmax = forward.operation in _SOFTMAX and not is_backward
             is_own = not known or origin.operation in _FILLS or is_softmax

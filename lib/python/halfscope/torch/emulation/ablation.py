@@ -26,7 +26,7 @@ from halfscope.torch.watch import Watch, watch_into
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What a training function is given: a fresh model with its optimizer, and a scaler of the arm's loss scale."""
+    """Argument of a training function: a fresh model with its optimizer, and a scaler of the arm's loss scale."""
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
@@ -97,7 +97,7 @@ def _plan(policies: Iterable[Policy], scales: list[str | float]) -> list[Ablatio
 
 
 class _ArmFolder(RunFolder):
-    """Of one run among others: the experiment's summary is `Ablation`'s."""
+    """Folder of one run among others: the experiment's summary is `Ablation`'s."""
 
     def finish_alone(self, steps: int, verdict: str) -> None:
         del steps, verdict
@@ -116,7 +116,7 @@ def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], f
     if arm.policy.base.rounds:
         records.begin(_settings(arm, every))
         observed = Emulation(trainee, arm.policy, Options(seed, every=every), records)
-    else:  # what FP16 would flush of the FP32 arm's gradients is counted, as `halfscope run` does
+    else:  # counts the FP32 arm's gradients that FP16 would flush, as `halfscope run` does
         observed = watch_into(trainee.model, Trainers(trainee.optimizers, None), every, run_folder)
     run = TrainingRun(model, optimizer, trainee.scaler, seed, observed.log)
     try:

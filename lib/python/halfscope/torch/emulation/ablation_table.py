@@ -13,7 +13,7 @@ from halfscope.torch.emulation.policies import Policy
 if TYPE_CHECKING:
     from halfscope.torch.emulation.emulation import Emulation
 
-SMALL = 0.01  # of the metric: a difference that seeds agree on and nobody minds
+SMALL = 0.01  # share of the metric: a difference that seeds agree on and nobody minds
 
 
 @dataclass
@@ -49,7 +49,7 @@ class AblationArm:
         return "none" if self.scale == 1 else str(self.scale)
 
     def settings(self) -> dict[str, str]:
-        """Of the arm in experiment.toml: a policy that has a name, and the loss scale."""
+        """Settings of the arm in experiment.toml: a policy that has a name, and the loss scale."""
         settings = {"summary": f"{self.policy.name}, loss scale {self.scale}", "loss_scale": self.loss_scale}
         return {**settings, "policy": self.policy.name} if self.policy.lists else settings
 
@@ -65,7 +65,7 @@ class AblationArm:
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % interval of the mean; NaN of one seed, and where one has diverged."""
+        """Half width of the 95 % interval of the mean; NaN for one seed, or if one has diverged."""
         if self.diverged or len(self.metrics) < 2:
             return math.nan
         return confidence_95(self.metrics)

@@ -10,7 +10,7 @@ import torch
 from halfscope.torch.emulation.sharding import sharding_of
 from halfscope.torch.emulation.wire import is_data_parallel
 
-Told = bool | float | None  # of a training: yes or no, a number to minimise, or that every step was skipped
+Told = bool | float | None  # result of a training: yes or no, a number to minimise, or that every step was skipped
 
 
 def result_of(value: Any) -> Told:
@@ -23,7 +23,7 @@ def result_of(value: Any) -> Told:
 
 
 def agreed(model: torch.nn.Module, told: Told) -> Told:
-    """What all ranks of `model` say: None where one does, yes where all do, the largest number or NaN."""
+    """Answer of all ranks of `model`: None where one does, yes where all do, the largest number or NaN."""
     group = _group_of(model)
     if group is None:
         return told

@@ -72,14 +72,14 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.half = HalfTensors(caster, places.forward, parameters.owner, attention_scale)
         self.half.product_operands = self.product_operands
         self.updates = Updates(caster, parameters)
-        self.shadows: Any = None  # of a step that is compared with FP32
-        self.zeros: Any = None  # of a step whose zeros get a cause
-        self.trail: Any = None  # of a training whose first overflow is to be described
+        self.shadows: Any = None  # for a step that is compared with FP32
+        self.zeros: Any = None  # for a step whose zeros get a cause
+        self.trail: Any = None  # for a training whose first overflow is to be described
         self.latest: Forward | None = None  # the operation of a forward pass that was run last
-        self.find_site: Callable[[], Any] | None = None  # of a diagnosis: where the source calls an operation
+        self.find_site: Callable[[], Any] | None = None  # for a diagnosis: where the source calls an operation
         self.overrides: dict[str, Override] = {}  # by row: operations that a diagnosis changes
-        self.wire: Wire | None = None  # of a model that several ranks train
-        self.shards: ShardOperations | None = None  # of a model that they share
+        self.wire: Wire | None = None  # for a model that several ranks train
+        self.shards: ShardOperations | None = None  # for a model that they share
         self._lines: dict[Any, Operation] = {}
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
 

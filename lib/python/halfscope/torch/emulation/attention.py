@@ -15,7 +15,7 @@ import torch
 
 from halfscope.torch.emulation.products import product
 
-Round = Callable[[torch.Tensor, str], torch.Tensor]  # of a copy, under a name behind the module's
+Round = Callable[[torch.Tensor, str], torch.Tensor]  # rounds a copy, under a name behind the module's
 
 
 @dataclass(frozen=True)

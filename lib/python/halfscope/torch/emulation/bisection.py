@@ -13,7 +13,7 @@ from halfscope.torch.emulation.candidates import in_words, rules_of
 from halfscope.torch.emulation.training import Trainee
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
-Train = Callable[[list[str], Accepts], Any]  # what it says of a training; None of one whose steps were all skipped
+Train = Callable[[list[str], Accepts], Any]  # judges a training; None for one whose steps were all skipped
 
 
 @dataclass(frozen=True)

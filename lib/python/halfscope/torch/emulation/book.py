@@ -16,17 +16,17 @@ _SHARD_ROLES = ("master_weight", "optimizer_state", "update_ratio")
 
 
 class Counted(NamedTuple):
-    """Of one cast."""
+    """Counters of one cast."""
 
     counts: Any  # _core.CastCounts
-    histogram: Histogram | None  # of the exact numbers, on watched steps
+    histogram: Histogram | None  # histogram of the exact numbers, on watched steps
     scale: float
     is_inherited: bool = False  # its infinities are those of the operands, such as an attention mask's
 
 
 @dataclass
 class CastTotals:
-    """Of all casts of a tensor: elements that were not zero, and what became of them."""
+    """Counters of all casts of a tensor: non-zero elements, by the outcome of their cast."""
 
     quantizer: str
     elements: int = 0
@@ -50,7 +50,7 @@ class CastTotals:
 
     @property
     def flushed_fraction(self) -> float:
-        """Of those."""
+        """Share of the non-zero elements that became zero."""
         return self.flushed / self.nonzero if self.nonzero else 0.0
 
 
@@ -67,9 +67,9 @@ class FirstOverflow(NamedTuple):
 
 @dataclass
 class ShardCounts:
-    """What this process has counted of its shards in the step under way."""
+    """Counters of this process's shards in the step under way."""
 
-    is_first: bool  # of the ranks: it counts the updates of what is not sharded, which all of them make
+    is_first: bool  # first of the ranks: it counts the unsharded updates, which all ranks make
     sharded: frozenset[str]  # names of the parameters
     casts: dict[tuple[str, str], CastTotals] = field(default_factory=dict)
     updates: dict[str, UpdateCounters] = field(default_factory=dict)
@@ -90,17 +90,17 @@ class Book:
         self.totals: dict[tuple[str, str], CastTotals] = {}
         self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
         self._fault: FirstOverflow | None = None
-        self.harmless: FirstOverflow | None = None  # what follows it is as in FP32
+        self.harmless: FirstOverflow | None = None  # later numbers are as in FP32
         self.describe: Callable[[FirstOverflow, str, Any], None] | None = None  # is told of the first overflows
-        self._scaled: FirstOverflow | None = None  # of a gradient, at a loss scale
+        self._scaled: FirstOverflow | None = None  # a gradient's, at a loss scale
         self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
         self.nonzero_decays = self.lost_decays = 0  # multiplications of weights by a factor below 1
         self.scale = 1.0  # the loss scale of the step under way
         self.enabled = True
-        self.is_recomputing: Callable[[], bool] = lambda: False  # what is counted already
+        self.is_recomputing: Callable[[], bool] = lambda: False  # a recomputed tensor is counted already
         self.seen: Observations | None = None
-        self.shards: ShardCounts | None = None  # of a model that several ranks share
+        self.shards: ShardCounts | None = None  # for a model that several ranks share
         self._formats: dict[str, str] = {}
 
     def seeks_overflow(self, counted: Counted | None) -> bool:
@@ -201,7 +201,7 @@ class Book:
             self.describe(found, quantizer, counts)
 
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
-        """Those of shards wait for the end of the step, when the ranks add them up."""
+        """Totals by key; a shard's wait for the end of the step, when the ranks add them up."""
         return self.totals if self.shards is None or not is_of_shards(*key) else self.shards.casts
 
     def add_decay(self, counters: UpdateCounters) -> None:

@@ -27,9 +27,9 @@ class Caster:
         self._book, self._seed = book, seed
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
-        self.see: Callable[[torch.Tensor, torch.Tensor, tuple[str, str, str]], None] | None = None  # of compared steps
-        self.trail: Any = None  # of a training whose first overflow is to be described
-        self._first: int | None = None  # of a shard's elements, counted in the whole tensor; None of whole tensors
+        self.see: Callable[[torch.Tensor, torch.Tensor, tuple[str, str, str]], None] | None = None  # in compared steps
+        self.trail: Any = None  # for a training whose first overflow is to be described
+        self._first: int | None = None  # first of a shard's elements in the whole tensor; None for whole tensors
 
     @contextmanager
     def shard(self, first: int | None) -> Iterator[None]:

@@ -29,7 +29,7 @@ class Difference:
     _noise: float = 0.0  # squared difference of roundings at random to FP32
     _squares: list[float] = field(
         default_factory=lambda: [0.0, 0.0, 0.0, 0.0]
-    )  # of the difference, FP32, emulated; product
+    )  # squares of the difference, FP32, emulated; product
 
     def add_noise(self, noisy: torch.Tensor | None, exact: torch.Tensor) -> None:
         """noisy: with stochastic roundings; None where nothing was rounded."""

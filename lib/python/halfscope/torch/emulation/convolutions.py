@@ -33,7 +33,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Of a convolution, per axis of an image."""
+    """Geometry of a convolution, per axis of an image."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -53,7 +53,7 @@ class Geometry:
 
 @lru_cache(maxsize=512)
 def _offsets(shape: tuple[int, ...], geometry: Geometry, channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of patches in padded images (batch, ..., all channels): of their corners, and of the elements of one of them.
+    """Offsets of patches in padded images (batch, ..., all channels): of their corners, and of the elements of one of them.
 
     The corners have the axes (batch, positions ...); the elements are in the order (taps ..., channels of a group).
     """

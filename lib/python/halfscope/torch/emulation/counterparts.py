@@ -56,7 +56,7 @@ class Counterparts:
         return torch.float32 if value in HALF else value
 
     def _shadow_target(self, target: Any) -> None:
-        """What is written in place gets a counterpart of its own first."""
+        """A tensor that is written in place gets a counterpart of its own first."""
         if isinstance(target, torch.Tensor) and target.is_floating_point() and storage_key(target) not in self._shadows:
             self._register(target, target.float() if target.dtype in HALF else target.clone())
 

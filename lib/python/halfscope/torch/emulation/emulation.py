@@ -57,7 +57,7 @@ def emulate(
 
     Every operation of the model's forward and backward pass, and of the optimizer's step, is computed exactly as
     hardware of these formats would: operands and results are rounded to the format of their role, matrix products and
-    convolutions are summed in the order of a model. What the loop does outside of the model, such as the loss, is FP32.
+    convolutions are summed in the order of a model. The rest of the loop, such as the loss, is FP32.
 
     policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or "fp8_e4m3" for the tensors of the network
         beside FP32 master weights; or a mapping of roles (weight, activation, activation_gradient, weight_gradient,
@@ -161,7 +161,7 @@ class Emulation:
         return counted.lost / counted.nonzero if counted.nonzero else 0.0
 
     def counts(self) -> dict[str, Any]:
-        """Of the summary of a run: what was flushed of the gradients, updates lost, steps skipped."""
+        """Entries of a run's summary: share of the gradients flushed, updates lost, steps skipped."""
         totals = [total for (role, _), total in self.casts().items() if role.endswith("gradient")]
         gradients = {
             name: sum(getattr(total, name) for total in totals) for name in ("flushed", "subnormal", "overflow")
@@ -219,7 +219,7 @@ class Emulation:
         return self._found.zeros
 
     def operands(self) -> OperandTable:
-        """What the formats of a recipe, such as "nvfp4", did to the operands of products: by layer and operand.
+        """Operands of products in the formats of a recipe, such as "nvfp4": their counts by layer and operand.
 
         "forward.left" is x of y = x w, "forward.right" w; data_gradient has dy and w, weight_gradient dy and x. Counts
         are of all training steps. Empty under policies without formats of operands.
@@ -332,7 +332,7 @@ class Emulation:
 
 
 def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
-    """Of single passes; arguments and errors as `emulate` has them."""
+    """Emulation of single passes; arguments and errors as `emulate` has them."""
     check_model(model)
     parsed = policy if isinstance(policy, Policy) else Policy(policy, None, {})
     return Emulation(Trainee(model, []), parsed, Options())

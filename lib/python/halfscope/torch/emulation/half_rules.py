@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# Of a rule: the type of the result, then operands widened to FP32; it returns an FP32 tensor that it has made.
+# A rule takes the type of the result, then operands widened to FP32; it returns an FP32 tensor that it has made.
 Rule = Callable[..., torch.Tensor]
 
 

@@ -82,7 +82,7 @@ class HalfTensors:
         (narrow, args, kwargs), (kind, place) = given, about
         options = {key: value for key, value in kwargs.items() if key != "out"}
         if line.kind is Kind.PRODUCT:
-            args = tuple(value for value in args if not isinstance(value, torch.dtype))  # of the result
+            args = tuple(value for value in args if not isinstance(value, torch.dtype))  # the result's
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
             see = None
             if place is not None and place.formats.operands and self.product_operands is not None:
@@ -183,7 +183,7 @@ class Operands:
 
 
 def _result_types(line: Operation, args: tuple, kwargs: dict[str, Any]) -> list[torch.dtype]:
-    """Of each result; the last holds for all further ones."""
+    """Type of each result; the last holds for all further ones."""
     if not line.typed:
         return [_promoted(args, kwargs)]
     leading = next(value for value in args if isinstance(value, torch.Tensor))

@@ -16,7 +16,7 @@ storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._sto
 
 @dataclass
 class Mark:
-    """Of a storage: the quantizer that has rounded all of it, or None; whether a backward pass has made it."""
+    """Mark of a storage: the quantizer that has rounded all of it, or None; whether a backward pass has made it."""
 
     reference: StorageWeakRef  # as long as it is held, no other storage has this one's address
     quantizer: str | None

@@ -22,8 +22,8 @@ class Forward:
     is_wide: bool = False  # computed in FP32, in a model of a narrower format
     narrows: bool = False  # a cast to FP32: the gradient that leaves it has the narrower format again
     site: Any = None  # where the source calls it
-    multiplies: str = ""  # of a product of matrices: "linear" or "matmul"
-    factors: tuple[int, int] = (0, 0)  # of a product: storages of the left operand, and of what counts as its weight
+    multiplies: str = ""  # operation of a product of matrices: "linear" or "matmul"
+    factors: tuple[int, int] = (0, 0)  # storages of a product's left operand, and of its weight
 
 
 class Nodes:
@@ -34,7 +34,7 @@ class Nodes:
 
     def __init__(self) -> None:
         self._latest: dict[int, Forward] = {}
-        self._before: dict[int, Forward] = {}  # of the step before
+        self._before: dict[int, Forward] = {}  # nodes of the step before
 
     def begin_step(self) -> None:
         self._before, self._latest = self._latest, {}

@@ -57,7 +57,7 @@ class Noise(Counterparts):
 
     def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
         super()._register(tensor, exact)
-        self._seeds.pop(storage_key(tensor), None)  # of another tensor that has had this storage's address
+        self._seeds.pop(storage_key(tensor), None)  # from another tensor that has had this storage's address
 
     def _seed_of(self, key: int) -> int:
         if key not in self._seeds:

@@ -21,8 +21,8 @@ class Operands:
     def __init__(self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, marks: Marks) -> None:
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters, self._marks = parameters, marks
-        self.see_cast: Callable[[torch.Tensor, torch.Tensor, str], None] | None = None  # of a diagnosis
-        self.see_operands: Callable[[tuple], None] | None = None  # of the causes of zeros
+        self.see_cast: Callable[[torch.Tensor, torch.Tensor, str], None] | None = None  # for a diagnosis
+        self.see_operands: Callable[[tuple], None] | None = None  # for the causes of zeros
         self.begin_step()
 
     def begin_step(self) -> None:
@@ -111,7 +111,7 @@ class Operands:
             if self.see_cast is not None and role == "activation":
                 self.see_cast(tensor, copy, name)
             self._marks.set(copy, quantizer, role == "activation_gradient")
-            if torch.is_grad_enabled() or self._places.in_backward:  # of an evaluation nothing is kept
+            if torch.is_grad_enabled() or self._places.in_backward:  # an evaluation keeps nothing
                 self._copies[key] = copy
                 self._sources.append(tensor)  # so that no other tensor gets its address
         return copy

@@ -32,7 +32,7 @@ class Results:
         self._written: dict[Any, tuple[str, ...]] = {}
 
     def outside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """Not in the model: as it is. What it makes in a backward pass is a gradient for the model to round."""
+        """Not in the model: unchanged. In a backward pass it makes a gradient for the model to round."""
         result = func(*args, **kwargs)
         if self._places.in_backward:
             self._mark_gradients(result)
@@ -166,7 +166,7 @@ class Results:
         quantizer = owned.formats.weight_gradient
         if quantizer == FP32 or gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
             return gradient
-        if self.marks.is_wide(gradient):  # of a parameter that an FP32 operation used
+        if self.marks.is_wide(gradient):  # a parameter's that an FP32 operation used
             return gradient
         if not covers_storage(gradient):
             gradient = gradient.contiguous().clone()

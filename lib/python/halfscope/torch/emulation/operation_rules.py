@@ -53,7 +53,7 @@ class OperationRule:
 
     modules: str  # a glob
     operation: str  # a kind, or a name
-    number: int | None = None  # of the operation in its module's call, from 1; None: all of them
+    number: int | None = None  # number of the operation in its module's call, from 1; None: all of them
 
     @classmethod
     def parsed(cls, text: str, change: Any) -> OperationRule:

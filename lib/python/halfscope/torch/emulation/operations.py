@@ -40,7 +40,7 @@ class Operation:
     statistics: tuple[int, ...] = ()  # positions of results that stay FP32
     typed: tuple[int, ...] = ()  # position, for each result, of the argument whose type it has; else the widest
     updated: tuple[int, ...] = ()  # positions of arguments that it writes to without saying so in its schema
-    reason: str = ""  # of a refusal
+    reason: str = ""  # reason of a refusal
 
 
 _VIEWS = """

@@ -33,7 +33,7 @@ class Owned:
 
     @property
     def used(self) -> torch.Tensor | None:
-        """What operations use; None before a sharded parameter was gathered for the first time."""
+        """The tensor that operations use; None before a sharded parameter was gathered for the first time."""
         return self.tensor if self.sharded is None else self.sharded.unsharded
 
     def has_moved(self, key: int) -> bool:

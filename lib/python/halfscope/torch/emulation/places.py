@@ -35,7 +35,7 @@ class Region(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Of an operation."""
+    """Place of an operation."""
 
     module: str
     is_leaf: bool  # a layer of PyTorch's, whose operations have its name
@@ -80,7 +80,7 @@ class Places:
         self._modules = {name: module for module, name in self._names.items()}
         self._stack: list[Place] = []
         self._node: Place | None = None
-        self._number: int | None = None  # of the node
+        self._number: int | None = None  # number of the node
         self.nodes = Nodes()
         self.computed = Computed()
         self.autocast_is_off = False  # inside of a block in which the model switches automatic mixed precision off
@@ -90,7 +90,7 @@ class Places:
         self._places: dict[tuple[str, Region], Place] = {}
         self._repeats: dict[str, Counter[str]] = {}  # operations of a module's call, by module
         self._undo: list[Callable[[], None]] = []
-        self._key = f"halfscope emulation {id(self)}"  # of the nodes that have been given a place
+        self._key = f"halfscope emulation {id(self)}"  # key of the nodes that have been given a place
         self.after_backward: Callable[[], None] | None = None
         self.after_node: Callable[[tuple], None] | None = None  # gets the gradients that a node has made
 
@@ -172,7 +172,7 @@ class Places:
         if not name:
             self._stack.clear()  # an exception may have left some
         self._repeats[name] = Counter()
-        # What was computed between two modules belongs to the one around them.
+        # An operation between two modules belongs to the module around them.
         self._give_place(floating(inputs), self._stack[-1].module if self._stack else None)
         self._stack.append(self._place(name, Region.FORWARD))
 
@@ -210,7 +210,7 @@ class Places:
     def _around_backward(self, original: Callable) -> Callable:
         def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
             roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-            outer = self._node if self._backward_depth else None  # of a backward pass inside of another
+            outer = self._node if self._backward_depth else None  # node of an outer backward pass
             self._give_place(roots, None if outer is None else outer.module)
             before = self._node, self._number, self._stack, self._creates_graph
             creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)

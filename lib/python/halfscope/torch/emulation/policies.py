@@ -17,7 +17,7 @@ TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient"
 ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
 FP32 = "fp32"
 PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
-SUMS = ("accumulate", "reductions")  # of a rule, beside its roles
+SUMS = ("accumulate", "reductions")  # keys of a rule, beside its roles
 REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
 
 
@@ -165,7 +165,7 @@ def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str]
 
 
 def _formats_of(row: Mapping[str, Any]) -> Formats:
-    """Of a line of the table of policies; a recipe has operands, and sums that go with them."""
+    """Formats in a line of the table of policies; a recipe has operands, and sums that go with them."""
     recipe = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
     return Formats(**row["roles"], **recipe)
 

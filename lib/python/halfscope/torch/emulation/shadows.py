@@ -30,7 +30,7 @@ class Shadows(Counterparts):
         self._comparison, self._step, self._places = comparison, step, places
         self._marks: Marks = arithmetic.marks
         self._latest: Callable[[], Forward | None] = lambda: arithmetic.latest
-        self.observer: Any = None  # of a diagnosis
+        self.observer: Any = None  # for a diagnosis
         self.compares = True  # whether differences are noted
         self.noise = Noise(step, places, arithmetic) if comparison.has_floor else None
         self._seen: set[tuple[str, str, int]] = set()

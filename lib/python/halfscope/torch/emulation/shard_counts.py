@@ -19,11 +19,11 @@ _Histogram = tuple[np.ndarray, float, str]  # numbers, loss scale, format of the
 
 @dataclass(frozen=True)
 class _Told:
-    """What a rank tells the others of a step."""
+    """Counts of a step that a rank tells the others."""
 
     casts: dict[tuple[str, str], CastTotals]
-    updates: dict[str, _Updates]  # of weights that are stored in a narrow format
-    watched: dict[str, _Updates] = field(default_factory=dict)  # of others, for the histograms' format
+    updates: dict[str, _Updates]  # updates of weights that are stored in a narrow format
+    watched: dict[str, _Updates] = field(default_factory=dict)  # updates of other weights, for the histograms' format
     histograms: dict[tuple[str, str], _Histogram] = field(default_factory=dict)
     stalled: dict[str, Stalled] = field(default_factory=dict)
 

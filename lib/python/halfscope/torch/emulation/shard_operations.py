@@ -11,7 +11,7 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.sharding import Sharding, first_element
 
-_NO_ARITHMETIC = torch.Tensor.__torch_dispatch__  # of the tensor type's own
+_NO_ARITHMETIC = torch.Tensor.__torch_dispatch__  # dispatch without the tensor type's own
 
 
 class ShardOperations:

@@ -24,7 +24,7 @@ class ShardedParameter:
     def __init__(self, name: str, given: Any) -> None:
         """given: FSDP2's own account of it."""
         self.name, self._given = name, given
-        self._checksum: int | None = None  # of the elements that were gathered last
+        self._checksum: int | None = None  # checksum of the elements that were gathered last
 
     @property
     def parameter(self) -> torch.nn.Parameter:
@@ -40,7 +40,7 @@ class ShardedParameter:
 
     @property
     def unsharded(self) -> torch.nn.Parameter | None:
-        """What operations use, one tensor for the whole training; None before the first all-gather."""
+        """The tensor that operations use, one for the whole training; None before the first all-gather."""
         found: torch.nn.Parameter | None = getattr(self._given, "_unsharded_param", None)
         return found
 

@@ -44,7 +44,7 @@ from halfscope.torch.wrapping import wrap_method
 
 @dataclass(frozen=True)
 class Trainee:
-    """What is trained."""
+    """Model and optimizer in training."""
 
     model: torch.nn.Module
     optimizers: list[Any]
@@ -57,20 +57,20 @@ class Trainee:
 
 @dataclass(frozen=True)
 class Options:
-    """Of an emulation, beside its policy."""
+    """Options of an emulation, beside its policy."""
 
     seed: int = 0
     strict: bool = True
     every: int = 10
     compare_steps: frozenset[int] = frozenset()
     attention: str = "math"
-    floor: bool = False  # of compared steps
+    floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
 
 
 @dataclass
 class Findings:
-    """What a training has shown."""
+    """Findings of a training."""
 
     book: Book
     totals: Totals
@@ -83,7 +83,7 @@ class Findings:
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
-    operands: OperandBook = field(default_factory=OperandBook)  # of products, in formats of their own
+    operands: OperandBook = field(default_factory=OperandBook)  # operands of products, in formats of their own
     describes: bool = True  # the first overflow
     trail: LiveTrail | None = None
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
@@ -124,7 +124,7 @@ class EmulatedTraining:
         if not found.describes:
             return
         trail = LiveTrail(Format.of(found.book.format), self._mode, found.book.excuse)
-        if found.trail is not None:  # of a block before this one
+        if found.trail is not None:  # from a block before this one
             trail.found = found.trail.found
         found.trail = self._mode.trail = self._caster.trail = trail
         found.book.describe = trail.describe
@@ -199,7 +199,7 @@ class EmulatedTraining:
             self._undo += backends.follow_autocast(self._places)
 
     def _round_gradients(self, parameters: list[Owned]) -> None:
-        """Of parameters as they arrive there; of sharded ones before the ranks' gradients are added up."""
+        """Rounds gradients of parameters on arrival; of sharded ones before the ranks' gradients are added up."""
         for owned in parameters:
             used = owned.used
             if used is not None and used.requires_grad and id(used) not in self._hooked:

@@ -49,7 +49,7 @@ class Updates:
         return self._narrow(func, line, args, kwargs, owned, formats.optimizer_state)
 
     def _formats(self, args: tuple, owned: Owned | None) -> Any:
-        """Of the weight that is written to or read, else the policy's own."""
+        """Formats of the weight that is written to or read, else the policy's own."""
         return owned.formats if owned is not None else self._parameters.base
 
     def _write(self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: Owned | None) -> Any:

@@ -22,7 +22,7 @@ def is_data_parallel(model: torch.nn.Module) -> bool:
 class Wire:
     """Rounds each rank's buckets before they are sent, and their sum once when it has come back.
 
-    Of two ranks that is the sum of any all-reduce in the format; of more ranks NCCL's ring rounds at every hop.
+    With two ranks that is the sum of any all-reduce in the format; with more, NCCL's ring rounds at every hop.
     """
 
     def __init__(self, model: torch.nn.Module, quantizer: str, caster: Caster) -> None:

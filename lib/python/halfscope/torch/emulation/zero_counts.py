@@ -41,7 +41,7 @@ class ZeroCounts:
     elements: int = 0
     zeros: int = 0
     causes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))  # sums to `zeros`
-    is_operand: bool = False  # of a product of two activations, such as attention's
+    is_operand: bool = False  # operand of a product of two activations, such as attention's
     casts: Counter[str] = field(default_factory=Counter)  # activation gradients whose own cast flushed, by tensor
 
     def add(self, codes: torch.Tensor, elements: int, cast: str) -> None:

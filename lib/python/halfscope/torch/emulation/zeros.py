@@ -41,7 +41,7 @@ from halfscope.torch.emulation.zero_counts import (
 _SUMS = """
     sum mean mul embedding_dense_backward index_put _index_put_impl _unsafe_index_put index_add scatter_add
 """
-_COPIES = ("_to_copy", "clone")  # of a gradient, with its causes
+_COPIES = ("_to_copy", "clone")  # copies of a gradient, with its causes
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
@@ -56,9 +56,9 @@ class ZeroCauses:
             self._exact.compares = False
         self._forward = Flats()  # gradients at stage 1
         self._made = Flats()  # gradients at stage 2: as they were made, before the first use rounds them
-        self._codes = Flats()  # of the zeros of gradients, before these are rounded
+        self._codes = Flats()  # codes of the zeros of gradients, before these are rounded
         self._casts: dict[int, str] = {}  # by storage of a gradient: the tensor whose gradient made it
-        self._operands: tuple | None = None  # of the operation, in their formats
+        self._operands: tuple | None = None  # operands of the operation, in their formats
         self._is_counting = False  # with operations of its own, which are not the training's
         self._products = ProductZeros(arithmetic.owner_of)
         self._latest = lambda: arithmetic.latest

@@ -24,7 +24,7 @@ class Number:
 class Asked:
     """A number that a rule is asked about. change: what to type; sure: how it was found."""
 
-    kind: str  # of _core.lost_constant
+    kind: str  # a kind of _core.lost_constant
     name: str
     value: float
     first: str

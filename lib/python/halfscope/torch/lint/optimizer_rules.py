@@ -17,7 +17,7 @@ _FP32_STATE = "keep the optimizer's state in FP32 (FP32 weights under torch.auto
 _MASTER = "keep an FP32 master copy of the weights (FP32 weights under torch.autocast)"
 _EXACT = "computed from the optimizer's settings, for a state in {format}; no step was made"
 _COUNTED = "counted over the weights as they are now"
-_LOST = 0.05  # of the weights, from which on a rate or a decay is told
+_LOST = 0.05  # share of the weights from which on a rate or a decay is told
 
 
 def optimizer_findings(optimizer: Any, formats: LintFormats) -> Iterator[Finding]:
