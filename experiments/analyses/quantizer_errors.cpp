@@ -108,9 +108,8 @@ AnalysisResult find_quantizer_errors(const AnalysisInput& /*input*/) {
   finding.sections.push_back(
       {.heading = "Relative squared error of a mean of roundings, 1e-3",
        .table = std::move(plateaus),
-       .note =
-           "An unbiased rounding falls as 1 / N. What stays is its squared bias: numbers that clip, or few "
-           "random bits."});
+       .note = "An unbiased rounding falls as 1 / N. Its squared bias stays: numbers that clip, or few "
+               "random bits."});
   return finding;
 }
 

@@ -70,7 +70,7 @@ class Muon final : public Adam {
   }
 
   NewtonSchulz iteration_;
-  Array direction_{};  ///< of the parameter at hand
+  Array direction_{};  ///< direction of the parameter at hand
 };
 
 void lint_muon(const OptimizerLint& lint) {

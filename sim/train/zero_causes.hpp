@@ -16,8 +16,8 @@ namespace halfscope {
 /// The quantizers of a step in the order in which its data meet them.
 enum class ZeroCause : std::uint8_t {
   no_quantizer,          ///< every term is 0 without any: a true zero
-  forward_operand,       ///< of the forward products
-  data_operand,          ///< of the products that hand gradients back
+  forward_operand,       ///< an operand of the forward products
+  data_operand,          ///< an operand of the products that hand gradients back
   weight_gradient_left,  ///< the gradient operand of the weight's product
   weight_gradient_right  ///< its activation operand
 };

@@ -81,9 +81,9 @@ struct UpdateCounters {
   std::int64_t nonzero = 0;
   std::int64_t lost = 0;
   double applied_over_intended = 1;  ///< sum |applied| / sum |intended|: below 1, the updates shrink
-  std::optional<UpdateProjection> projection{};  ///< of weights that are stored in a narrow format
+  std::optional<UpdateProjection> projection{};  ///< for weights that are stored in a narrow format
   std::int64_t decays = 0;       ///< weights that are not 0, where the update takes a share of them off
-  std::int64_t lost_decays = 0;  ///< of them, that this share alone would leave as they are
+  std::int64_t lost_decays = 0;  ///< weights that this share alone would leave unchanged
 };
 
 /// One reduction: see ReductionCounters.

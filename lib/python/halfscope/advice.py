@@ -103,7 +103,7 @@ def advise_scale(
         that asks for the largest scale counts; or arrays, of which one is made (types as Histogram.update).
     format: what the gradients are cast to; the histograms must have been made for it.
     tolerance: the share of a tensor's norm that underflow may cost at a fitting scale: ||cast(S x) / S - x|| over
-        ||x||, of the elements that are flushed or subnormal. docs/reference/loss-scalers.md says how often it is
+        ||x||, over the elements that are flushed or subnormal. docs/reference/loss-scalers.md says how often it is
         right.
     headroom: binades that the recommendation leaves free below overflow, 0 to 64, where there is room.
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from halfscope import _core
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
-SHOWN = 3  # of a list that may be as long as the file
+SHOWN = 3  # entries of a list that may be as long as the file
 
 
 def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtype: str | None = None) -> Any:

@@ -22,7 +22,7 @@ SETTINGS = (
     "dataset=gettext_en_fr", "vocabulary=100", "embedding_size=24", "hidden_size=40", f"layers={LAYERS}",
     "steps=1", f"batch={BATCH}", "optimizer=sgd", "momentum=0", "learning_rate=1", "schedule=constant", "policy=fp32",
 )  # fmt: skip
-OPTIONS = {"transformer": (f"heads={HEADS}",), "seq2seq_attention": ()}  # of the models
+OPTIONS = {"transformer": (f"heads={HEADS}",), "seq2seq_attention": ()}  # options of the models
 NETWORKS = {"transformer": Transformer(HEADS, LAYERS), "seq2seq_attention": Seq2Seq(LAYERS)}
 
 

@@ -75,7 +75,7 @@ TEST_CASE("no word of a llama sees those behind it, nor those of another example
   const std::vector<std::int64_t> indices{0, 7};
   Batch batch = FewWords{}.batch(Split::train, indices);
   const std::vector<float> before = logits_of(model, batch);
-  batch.tokens[3] = (batch.tokens[3] + 1) % 20;  // of the first example's five
+  batch.tokens[3] = (batch.tokens[3] + 1) % 20;  // token 3 of the first example's five
   const std::vector<float> after = logits_of(model, batch);
   constexpr std::size_t vocabulary = 20;
   CHECK(std::equal(before.begin(), before.begin() + 3 * vocabulary, after.begin()));

@@ -15,7 +15,7 @@ namespace halfscope::detail {
 /// The code of an E8M0 scale by the bits of a largest magnitude. It grows by at most one within a binade.
 struct E8m0Steps {
   struct Binade {
-    std::uint32_t code = 0;    ///< of its first number
+    std::uint32_t code = 0;    ///< code of its first number
     std::uint32_t next = ~0u;  ///< bits of the first number whose code is one larger
   };
   std::array<Binade, 256> binades{};     ///< by exponent field; the last one is of infinity and NaNs
@@ -27,7 +27,7 @@ struct E8m0Steps {
   }
 };
 
-/// What a format's rule makes of largest magnitudes, bit for bit, from tables where there are any.
+/// Scales of largest magnitudes by a format's rule, bit for bit, from tables if there are any.
 class BlockScaler {
  public:
   BlockScaler(const BlockFormat& format, const TensorFactors& tensor);
@@ -45,8 +45,8 @@ class BlockScaler {
   const ScaleRule* rule_;
   FloatFormat element_;
   TensorFactors tensor_;
-  const E8m0Steps* e8m0_ = nullptr;        ///< of rules for E8M0 scales that the table can hold
-  std::optional<Ue4m3Steps> ue4m3_{};      ///< of rules for UE4M3 scales
+  const E8m0Steps* e8m0_ = nullptr;        ///< for E8M0 scales that the table can hold
+  std::optional<Ue4m3Steps> ue4m3_{};      ///< for UE4M3 scales
   std::array<BlockScale, 128> by_code_{};  ///< UE4M3 scales by code
   /// The first code whose scale is not ordinary, if it is NaN's; 0 where others are not, or may not be.
   std::uint32_t ordinary_codes_ = 0;

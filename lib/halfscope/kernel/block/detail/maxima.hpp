@@ -21,7 +21,7 @@ void find_row_maxima(std::span<const float> values, std::int64_t columns, std::s
 struct BandOfBlocks {
   const float* values;
   std::int64_t rows, stride, width;
-  std::int64_t columns;  ///< of a block
+  std::int64_t columns;  ///< columns of a block
 
   [[nodiscard]] std::span<const float> row(std::int64_t i) const {
     return {values + i * stride, static_cast<std::size_t>(width)};

@@ -17,7 +17,7 @@ void maxima_isa<Isa::avx2>(const float*, std::size_t, std::size_t, BlockMaxima*)
 template <>
 void maxima_isa<Isa::avx512>(const float*, std::size_t, std::size_t, BlockMaxima*);
 
-/// Of each column, the larger one of the magnitudes of two rows.
+/// The larger magnitude of two rows in each column.
 template <Isa isa>
 void larger_magnitudes_isa(const float* values, const float* others, std::size_t count, float* out);
 template <>

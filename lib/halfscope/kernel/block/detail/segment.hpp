@@ -56,7 +56,7 @@ inline constexpr std::int64_t ordinary_step = 16;
 struct OrdinaryRow {
   std::span<const float> values;
   std::span<const BlockScale> scales;
-  std::size_t columns;  ///< of a block
+  std::size_t columns;  ///< columns of a block
 };
 /// As write_values and write_codes, with a rounding that takes ordinary numbers.
 void write_ordinary_values(const OrdinaryRow& row, const SegmentRounding& rounding, float* out);
