@@ -64,6 +64,12 @@ void multiply_all(const ConstArrayView& x, const ConstArrayView& w, const Produc
   }
 }
 
+/// w as (batch, inner, columns): itself, or its transposes, which `turned` holds.
+const Array& plain_form(const Array& w, Operand form, const ProductExtents& e, Array& turned) {
+  if (form == Operand::plain) return w;
+  return turned = all_transposed(w, e.batch, e.columns, e.inner);
+}
+
 /// (batch, in, out): the transposed x (batch, rows, in) times g (batch, rows, out).
 void multiply_all_transposed(const ConstArrayView& x, const ConstArrayView& g, std::int64_t batch,
                              std::int64_t in, std::int64_t out, const AccumulateModel& model, Array& y) {
@@ -119,12 +125,8 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
   const auto images = std::make_shared<ProductImages>(forward_images(operation, operands, factors));
   const Array &seen_a = seen(images->x.first, tape.value(a)),
               &seen_b = seen(images->weight.first, tape.value(b));
-  if (second == Operand::transposed) {
-    const Array turned = all_transposed(seen_b, e.batch, e.columns, e.inner);
-    multiply_all(seen_a.view(), turned.view(), e, model, y.values());
-  } else {
-    multiply_all(seen_a.view(), seen_b.view(), e, model, y.values());
-  }
+  Array turned;
+  multiply_all(seen_a.view(), plain_form(seen_b, second, e, turned).view(), e, model, y.values());
   images->drop_first();
 
   const auto backward = [factors, model, operands, images](BackwardScope& scope, Array gradient) {
@@ -135,12 +137,9 @@ TensorRef batched_matmul(Tape& tape, const std::string& name, TensorRef a, Tenso
     const ProductExtents back{e.batch, e.rows, e.columns, e.inner};
     if (scope.needs_gradient(a)) {
       Array of_a(x.shape());
-      if (second == Operand::transposed) {
-        multiply_all(to_a.view(), w.view(), back, model, of_a.values());
-      } else {
-        const Array turned = all_transposed(w, e.batch, e.inner, e.columns);
-        multiply_all(to_a.view(), turned.view(), back, model, of_a.values());
-      }
+      const Operand form = second == Operand::plain ? Operand::transposed : Operand::plain;
+      Array turned;
+      multiply_all(to_a.view(), plain_form(w, form, back, turned).view(), back, model, of_a.values());
       scope.add_gradient(a, std::move(of_a));
     }
     if (!scope.needs_gradient(b)) return;

@@ -88,61 +88,95 @@ void leave_out_hits(const SampledExtents& e, const SampledWords& words, Array& l
   add(penalty.to(active_device()).view(), logits.values());
 }
 
+/// The tensors of the logits, with the weights of the rows' labels (width, rows) and of the samples (samples,
+/// width).
+struct SampledTensors {
+  TensorRef x, weights, biases;
+  SampledExtents extents;
+  std::shared_ptr<const Array> own, sampled;
+};
+
+/// The gradient of the logits: of each row's label (rows), as floats, and of the samples (rows, samples).
+struct LogitsGradient {
+  Array of_row, of_sample;
+
+  [[nodiscard]] ConstColumns row_factors() const { return {of_row.view(), 0, 0}; }
+};
+
+LogitsGradient parted(const SampledExtents& e, const Array& gradient) {
+  Array of_row({e.rows}, gradient.dtype()), of_sample({e.rows, e.samples}, gradient.dtype());
+  copy_columns({e.rows, 1}, {gradient.view(), 0, e.columns()}, {of_row.view(), 0, 1});
+  copy_columns({e.rows, e.samples}, {gradient.view(), 1, e.columns()}, {of_sample.view(), 0, e.samples});
+  return {to_dtype(std::move(of_row), DType::f32), std::move(of_sample)};
+}
+
+/// Each row of x alone meets its label's weights; all rows meet the samples'.
+void add_weight_gradient(BackwardScope& scope, const SampledTensors& t, const LogitsGradient& gradient) {
+  const SampledExtents& e = t.extents;
+  Array products({e.width, e.rows}), weight_rows({e.rows + e.samples, e.width});
+  const auto rows = static_cast<std::size_t>(e.rows * e.width);
+  scale_columns(e, columns_first(scope.value(t.x), e.rows, e.width), gradient.row_factors(), products);
+  transpose(products.view(), e.width, e.rows, weight_rows.view().part(0, rows));
+  const Array sums = weight_gradient({gradient.of_sample.view(), scope.value(t.x).view(), e.samples, e.width},
+                                     scope.policy().products);
+  convert(sums.view(), weight_rows.view().part(rows, weight_rows.size() - rows));
+  scope.add_gradient(t.weights, std::move(weight_rows));
+}
+
+void add_bias_gradient(BackwardScope& scope, const SampledTensors& t, const LogitsGradient& gradient) {
+  const SampledExtents& e = t.extents;
+  Array bias_rows({e.rows + e.samples, 1});
+  const auto labels = static_cast<std::size_t>(e.rows);
+  convert(gradient.of_row.view(), bias_rows.view().part(0, labels));
+  convert(bias_gradient(gradient.of_sample.view(), e.samples).view(),
+          bias_rows.view().part(labels, bias_rows.size() - labels));
+  scope.add_gradient(t.biases, std::move(bias_rows));
+}
+
+void add_input_gradients(BackwardScope& scope, const SampledTensors& t, const LogitsGradient& gradient) {
+  const SampledExtents& e = t.extents;
+  Array products({e.width, e.rows});
+  scale_columns(e, *t.own, gradient.row_factors(), products);
+  Array through_own(scope.value(t.x).shape()), through_samples(scope.value(t.x).shape());
+  transpose(products.view(), e.width, e.rows, through_own.view());
+  scope.add_gradient(t.x, std::move(through_own));
+  multiply_rows(gradient.of_sample.view(), *t.sampled, scope.policy().products, through_samples.values());
+  scope.add_gradient(t.x, std::move(through_samples));
+}
+
 }  // namespace
 
 TensorRef sampled_logits(Tape& tape, const std::string& name, TensorRef x, SampledWords words) {
   const Operation operation = tape.operation("sampled_logits", name, {&x, &words.weights, &words.biases});
   const SampledExtents e = extents_of(tape, name, x, words);
-  const auto own = std::make_shared<const Array>(columns_first(tape.value(words.weights), e.rows, e.width));
-  const auto sampled =
-      std::make_shared<const Array>(last_rows(tape.value(words.weights), e.samples, e.width));
+  const Array& weights = tape.value(words.weights);
+  const SampledTensors tensors{x,
+                               words.weights,
+                               words.biases,
+                               e,
+                               std::make_shared<const Array>(columns_first(weights, e.rows, e.width)),
+                               std::make_shared<const Array>(last_rows(weights, e.samples, e.width))};
   const Array turned = columns_first(tape.value(x), e.rows, e.width);
   Array of_labels({e.rows}), of_samples({e.rows, e.samples}), logits({e.rows, e.columns()});
   operation.casts().sum_columns(name + ".dot",
                                 {.term = Term::product,
                                  .x = ElementReader(turned.view()),
-                                 .y = ElementReader(own->view()),
+                                 .y = ElementReader(tensors.own->view()),
                                  .rows = e.width,
                                  .columns = e.rows},
                                 operation.policy().reductions_in(name), of_labels.values());
-  multiply_rows(tape.value(x).view(), transposed(*sampled), operation.policy().products, of_samples.values());
+  multiply_rows(tape.value(x).view(), transposed(*tensors.sampled), operation.policy().products,
+                of_samples.values());
   copy_columns({e.rows, 1}, {of_labels.view(), 0, 1}, {logits.view(), 0, e.columns()});
   copy_columns({e.rows, e.samples}, {of_samples.view(), 0, e.samples}, {logits.view(), 1, e.columns()});
   correct(e, tape.value(words.biases), words, logits);
   leave_out_hits(e, words, logits);
 
-  const auto backward = [x, e, own, sampled, weights = words.weights, biases = words.biases](
-                            BackwardScope& scope, Array gradient) {
-    Array of_row({e.rows}, gradient.dtype()), of_sample({e.rows, e.samples}, gradient.dtype());
-    copy_columns({e.rows, 1}, {gradient.view(), 0, e.columns()}, {of_row.view(), 0, 1});
-    copy_columns({e.rows, e.samples}, {gradient.view(), 1, e.columns()}, {of_sample.view(), 0, e.samples});
-    of_row = to_dtype(std::move(of_row), DType::f32);
-    const ConstColumns factors{of_row.view(), 0, 0};
-
-    // Each row of x alone meets its label's weights; all rows meet the samples'.
-    Array products({e.width, e.rows});
-    Array weight_rows({e.rows + e.samples, e.width});
-    const auto rows = static_cast<std::size_t>(e.rows * e.width);
-    scale_columns(e, columns_first(scope.value(x), e.rows, e.width), factors, products);
-    transpose(products.view(), e.width, e.rows, weight_rows.view().part(0, rows));
-    const Array sums = weight_gradient({of_sample.view(), scope.value(x).view(), e.samples, e.width},
-                                       scope.policy().products);
-    convert(sums.view(), weight_rows.view().part(rows, weight_rows.size() - rows));
-    scope.add_gradient(weights, std::move(weight_rows));
-
-    Array bias_rows({e.rows + e.samples, 1});
-    const auto labels = static_cast<std::size_t>(e.rows);
-    convert(of_row.view(), bias_rows.view().part(0, labels));
-    convert(bias_gradient(of_sample.view(), e.samples).view(),
-            bias_rows.view().part(labels, bias_rows.size() - labels));
-    scope.add_gradient(biases, std::move(bias_rows));
-
-    scale_columns(e, *own, factors, products);
-    Array through_own(scope.value(x).shape()), through_samples(scope.value(x).shape());
-    transpose(products.view(), e.width, e.rows, through_own.view());
-    scope.add_gradient(x, std::move(through_own));
-    multiply_rows(of_sample.view(), *sampled, scope.policy().products, through_samples.values());
-    scope.add_gradient(x, std::move(through_samples));
+  const auto backward = [tensors](BackwardScope& scope, Array gradient) {
+    const LogitsGradient of_logits = parted(tensors.extents, gradient);
+    add_weight_gradient(scope, tensors, of_logits);
+    add_bias_gradient(scope, tensors, of_logits);
+    add_input_gradients(scope, tensors, of_logits);
   };
   return operation.record({.value = std::move(logits), .rounds = Rounds::yes, .backward = backward});
 }
