@@ -102,7 +102,7 @@ int run_program(int count, const char* const* given) {
   add_generate_command(app);
   add_usages(app);
   try {
-    (void)active_isa();  // refuses a wrong HALFSCOPE_ISA here, since kernels may not throw
+    (void)active_isa();  // refuses a wrong HALFSCOPE_ISA before any command begins
     const std::vector<std::string> words = with_help_words(count, given);
     check_command(app, words);
     const ExitStatus status = run_command(app, words);

@@ -123,7 +123,12 @@ int main(int count, char** words) {
     return 2;
   }
   MPI_Init(&count, &words);
-  const int status = halfscope::compare(what, what == "ring" ? "nccl_ring" : words[2]);
+  int status = 2;
+  try {
+    status = halfscope::compare(what, what == "ring" ? "nccl_ring" : words[2]);
+  } catch (const halfscope::InvalidArgument& error) {
+    std::puts(error.what());
+  }
   MPI_Finalize();
   return status;
 }

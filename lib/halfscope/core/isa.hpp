@@ -15,7 +15,8 @@ inline constexpr std::array<std::string_view, 3> enum_names<Isa>{"baseline", "av
 /// The instruction sets that this build has kernels for and this machine can run, slowest first.
 [[nodiscard]] std::span<const Isa> available_isas();
 
-/// The one in use: the best available, or the one named by the environment variable HALFSCOPE_ISA.
+/// The instruction set in use: the best available, or the one that the environment variable HALFSCOPE_ISA
+/// names. Throws InvalidArgument for a name that is unknown, or whose instructions this machine lacks.
 [[nodiscard]] Isa active_isa();
 
 /// Uses `isa` for the life of the object; for tests and benchmarks, not while other threads compute.

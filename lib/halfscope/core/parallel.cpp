@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <halfscope/core/isa.hpp>
 #include <halfscope/core/stderr_text.hpp>
 
 namespace halfscope {
@@ -218,6 +219,7 @@ int thread_count() {
 
 namespace detail {
 void parallel_for_each(std::int64_t count, void* context, RangeFunction function) {
+  (void)active_isa();  // refuses a wrong HALFSCOPE_ISA here, since kernels in the loop may not throw
   const std::int64_t threads = std::min<std::int64_t>(threads_in_use, count);
   if (threads <= 1 || is_inside) {
     for (std::int64_t i = 0; i < count; ++i) function(context, i);

@@ -21,7 +21,8 @@ void parallel_for_each(std::int64_t count, void* context, RangeFunction function
 /// Calls `body(index)` once for each index in [0, count), split over the threads. The split changes with the
 /// thread count, so a body must own its outputs whole and never add to another's. A body that throws ends the
 /// program, on one thread as on several. Throws std::bad_alloc where the threads' own memory is missing: then
-/// no index was visited, and a later loop tries again.
+/// no index was visited, and a later loop tries again. Throws InvalidArgument for an instruction set in
+/// HALFSCOPE_ISA that is unknown or that this machine lacks.
 template <typename Body>
 void parallel_for(std::int64_t count, Body&& body) {
   using Function = std::remove_reference_t<Body>;
