@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 
 #include "tests/experiments/found.hpp"
