@@ -94,7 +94,7 @@ class Caster:
         calls = self._call_of(matrix, "operand", name) if cast.is_stochastic else 0
         return cast.round(
             matrix.data_ptr(), matrix.numel() // matrix.shape[-1], matrix.shape[-1], name, counts=counts,
-            learns=counts, seed=self._seed, step=self._book.step, part=part if not calls else calls,
+            learns=counts, seed=self._seed, step=self._book.step, part=calls or part,
         )  # fmt: skip
 
     def _call_of(self, host: torch.Tensor, role: str, name: str) -> int:

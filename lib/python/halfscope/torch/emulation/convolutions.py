@@ -53,7 +53,7 @@ class Geometry:
 
 @lru_cache(maxsize=512)
 def _offsets(shape: tuple[int, ...], geometry: Geometry, channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets of patches in padded images (batch, ..., all channels): of their corners, and of the elements of one of them.
+    """Offsets of patches in padded images (batch, ..., all channels): of corners, and of the elements of one of them.
 
     The corners have the axes (batch, positions ...); the elements are in the order (taps ..., channels of a group).
     """
@@ -130,7 +130,7 @@ def _each(values: Any, axes: int) -> tuple[int, ...]:
 def _patch_product(
     asked: tuple[Product, str], images: torch.Tensor, weight: torch.Tensor, geometry: Geometry, groups: int
 ) -> torch.Tensor:
-    """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...); asked: and which product."""
+    """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...); asked: and a product."""
     axes, out = images.dim() - 2, weight.shape[0] // groups
     taps_first = weight.detach().cpu().permute(*range(2, 2 + axes), 1, 0)  # (..., channels of a group, out)
     matrices = [part.reshape(-1, out) for part in taps_first.split(out, dim=-1)]
@@ -138,7 +138,11 @@ def _patch_product(
 
 
 def _multiply(
-    asked: tuple[Product, str], padded: torch.Tensor, matrices: list[torch.Tensor], geometry: Geometry, like: torch.Tensor
+    asked: tuple[Product, str],
+    padded: torch.Tensor,
+    matrices: list[torch.Tensor],
+    geometry: Geometry,
+    like: torch.Tensor,
 ) -> torch.Tensor:
     """Patches of padded images (batch, ..., channels) times a matrix (taps and channels, out) of each group."""
     channels, (product, which) = padded.shape[-1] // len(matrices), asked
@@ -180,7 +184,12 @@ def _patches(padded: torch.Tensor, geometry: Geometry, positions: tuple[int, ...
 
 
 def _spread_product(
-    asked: tuple[Product, str], gradient: torch.Tensor, weight: torch.Tensor, geometry: Geometry, missing: tuple[int, ...], groups: int
+    asked: tuple[Product, str],
+    gradient: torch.Tensor,
+    weight: torch.Tensor,
+    geometry: Geometry,
+    missing: tuple[int, ...],
+    groups: int,
 ) -> torch.Tensor:
     """The transposed product: zeros between the positions of a stride, then the kernel turned around.
 

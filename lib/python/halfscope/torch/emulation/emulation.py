@@ -20,8 +20,8 @@ from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.candidates import Candidates, keeping_fp32
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
-from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.operand_table import OperandTable
+from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.product_operands import heads_of
 from halfscope.torch.emulation.report import report_text
 from halfscope.torch.emulation.sharding import check_sharding
@@ -59,17 +59,19 @@ def emulate(
     hardware of these formats would: operands and results are rounded to the format of their role, matrix products and
     convolutions are summed in the order of a model. The rest of the loop, such as the loss, is FP32.
 
-    policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or "fp8_e4m3" for the tensors of the network
-        beside FP32 master weights; or a mapping of roles (weight, activation, activation_gradient, weight_gradient,
-        master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16 already keep that type.
+    policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or
+        "fp8_e4m3" for the tensors of the network beside FP32 master weights; or a mapping of roles (weight, activation,
+        activation_gradient, weight_gradient, master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16
+        already keep that type.
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
-    rules: by pattern of module names, as in a shell, another format, a recipe, or a mapping of roles, also "accumulate",
-        "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS" keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind,
-        {"mlp:mul.2": "fp32"} the second mul of a call of mlp.
+    rules: by pattern of module names, as in a shell, another format, a recipe, or a mapping of roles, also
+        "accumulate", "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
+        keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
+        call of mlp.
     seed: of stochastic rounding.
     strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.

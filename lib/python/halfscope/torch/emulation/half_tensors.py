@@ -15,8 +15,8 @@ from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operations import Kind, Operation, target_of, writes_to
 from halfscope.torch.emulation.parameters import Owned
 from halfscope.torch.emulation.places import Place, Region
-from halfscope.torch.emulation.product_operands import ProductOperands
 from halfscope.torch.emulation.policies import REDUCTIONS
+from halfscope.torch.emulation.product_operands import ProductOperands
 from halfscope.torch.emulation.updates import is_decay
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}

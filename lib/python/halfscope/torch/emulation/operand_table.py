@@ -10,8 +10,8 @@ from typing import Any
 from halfscope import _core
 
 _COUNTED = (
-    "elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow", "blocks",
-    "zero_blocks", "clipped_blocks", "zero_scales", "nan_scales",
+    "elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow",
+    "blocks", "zero_blocks", "clipped_blocks", "zero_scales", "nan_scales",
 )  # fmt: skip
 
 
@@ -75,7 +75,9 @@ class OperandTable:
     def __str__(self) -> str:
         shown = self.ranked()[:20]
         width = max([5, *(len(row.layer) for row in shown)])
-        lines = [f"{'layer':<{width}} {'operand':<21} {'dB':>5} {'flushed':>8} {'clipped':>8} {'zero scales':>11}  format"]
+        lines = [
+            f"{'layer':<{width}} {'operand':<21} {'dB':>5} {'flushed':>8} {'clipped':>8} {'zero scales':>11}  format"
+        ]
         lines += [
             f"{row.layer:<{width}} {row.place:<21} {row.decibels:>5.1f} {row.flushed_fraction:>7.2%} "
             f"{row.share('clipped'):>7.2%} {row.counts.zero_scales:>11}  {row.format}"
@@ -92,12 +94,12 @@ class OperandTable:
         for row in ranked:
             totals.merge(row.counts)
         whole, worst = OperandRow("", "", "", totals), ranked[0]
-        sentence = (
-            f"Operands of products ({', '.join(sorted({row.format for row in ranked}))}): {whole.flushed_fraction:.2%} of "
-            f"the elements flushed, {whole.share('clipped'):.2%} clipped; least signal-to-noise {worst.decibels:.1f} dB, "
+        formats = ", ".join(sorted({row.format for row in ranked}))
+        return [
+            f"Operands of products ({formats}): {whole.flushed_fraction:.2%} of the elements flushed, "
+            f"{whole.share('clipped'):.2%} clipped; least signal-to-noise {worst.decibels:.1f} dB, "
             f"{worst.layer or 'the model'} {worst.place}."
-        )
-        return [sentence]
+        ]
 
 
 @dataclass

@@ -108,8 +108,8 @@ class Policy:
         sums = {row["policy"]: row["weight_sum"] for row in _core.policy_table()}
         if sums.get(self.name, "plain") != "plain":
             raise ValueError(
-                f"emulate: policy '{self.name}' adds updates to weights by a sum of its own, which PyTorch's optimizers "
-                "have not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
+                f"emulate: policy '{self.name}' adds updates to weights by a sum of its own, which PyTorch's "
+                "optimizers have not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
             )
 
     def keeping_fp32(self, modules: list[str], roles: list[str], operations: list[str] | None = None) -> Policy:

@@ -7,7 +7,6 @@ product sums over, so that each tensor has two images. The right one of two acti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -138,7 +137,7 @@ class ProductOperands:
         return forward.multiplies, product, a_is_gradient
 
     def _image(self, tensor: torch.Tensor, about: tuple[str, str, str], axis: int, part: int) -> torch.Tensor:
-        """A copy in a format, with blocks along `axis`; square tiles of a weight lie as the forward product has them."""
+        """A copy in a format, with blocks along `axis`; a weight's square tiles lie as the forward product has them."""
         layer, where, format = about
         cast = self.found.cast(layer, where, format)
         turns = axis == -2 and not (where == f"{DATA}.{RIGHT}" and cast.has_square_tiles)

@@ -19,11 +19,11 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import Additions, GradientAccumulator
 from halfscope.torch.emulation.half_tensors import HALF
+from halfscope.torch.emulation.operand_table import OperandBook
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Computed, Places, replace_attribute
 from halfscope.torch.emulation.policies import FP32, Policy
-from halfscope.torch.emulation.operand_table import OperandBook
 from halfscope.torch.emulation.reduce_scatter import ReduceScatter
 from halfscope.torch.emulation.shadows import Shadows
 from halfscope.torch.emulation.shard_counts import add_up
