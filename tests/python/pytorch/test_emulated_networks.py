@@ -134,21 +134,25 @@ def test_losses_are_the_simulators(export: Callable) -> None:
 
 @pytest.mark.parametrize("recipe", ["mxfp8", "fp8_current", "fp8_delayed", "mxfp4"])
 def test_a_recipes_operands_and_losses_are_the_simulators(recipe: str, tmp_path: Path) -> None:
-    """Every operand's counts in the first step of convolutions, and the losses at a scale that fits."""
-    changed = {"policy": recipe, "steps": STEPS, "observe_every": 1000, "loss_scale": 1024}
+    """Every operand's counts in the first step, and the losses of ten at a scale that fits.
+
+    The last bit of an FP32 sum decides now and then how an operand is rounded, so that losses part: by 1e-6 in step
+    8, and by 1e-3 after some 20.
+    """
+    changed = {"policy": recipe, "steps": 10, "observe_every": 1000, "loss_scale": 1024}
     kept = [setting for setting in SETTINGS if setting.partition("=")[0] not in changed]
     settings = [*kept, *(f"{key}={value}" for key, value in changed.items())]
     exported = export_training(tmp_path / "training.safetensors", *settings)
-    losses, ours = emulated_detector(exported, recipe, 1024, STEPS)
+    losses, ours = emulated_detector(exported, recipe, 1024, 10)
     theirs = {
         name.replace(".1.", ".", 1): [int(count) for count in counts]
         for name, counts in exported.items()
         if name.startswith("operand_counts.1.")
     }
-    assert len(theirs) == 6 * 6 - 1  # the images need no gradient
+    assert len(theirs) == 6 * 6 - 2  # the images need no gradient
     assert {name: counts for name, counts in ours.items() if name.startswith("operand_counts.")} == theirs
     for step, (loss, their) in enumerate(zip(losses, exported["losses"].tolist())):
-        assert math.isclose(loss, their, rel_tol=1e-3), f"step {step + 1}: emulated {loss}, simulated {their}"
+        assert math.isclose(loss, their, rel_tol=1e-4), f"step {step + 1}: emulated {loss}, simulated {their}"
 
 
 TEXT_SETTINGS = (
