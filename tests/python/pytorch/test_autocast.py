@@ -42,6 +42,7 @@ CALLS: dict[str, Callable[[torch.dtype], torch.Tensor]] = {
     "sigmoid": lambda t: torch.sigmoid(rows(t)),
     "tanh": lambda t: torch.tanh(rows(t)),
     "gelu": lambda t: functional.gelu(rows(t)),
+    "silu": lambda t: functional.silu(rows(t)),
     "max_pool2d": lambda t: functional.max_pool2d(images(t), 2),
     "avg_pool2d": lambda t: functional.avg_pool2d(images(t), 2),
     "adaptive_avg_pool2d": lambda t: functional.adaptive_avg_pool2d(images(t), 1),
@@ -58,7 +59,9 @@ CALLS: dict[str, Callable[[torch.dtype], torch.Tensor]] = {
 }  # fmt: skip
 # A layer norm of BF16 with FP32 parameters, which a CPU refuses before PyTorch 2.0; recurrent layers, whose types
 # differ between versions; what has no inputs, or no counterpart of its own.
-NOT_CALLED = {"input", "layer_norm", "lstm", "ctc_loss", "embedding", "roi_pool", "sampled_logits", "total_loss"}
+NOT_CALLED = {
+    "input", "layer_norm", "rms_norm", "lstm", "ctc_loss", "embedding", "roi_pool", "sampled_logits", "total_loss",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
