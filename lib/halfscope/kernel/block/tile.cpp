@@ -9,6 +9,26 @@ OrdinaryRow ordinary_row(std::span<const float> values, const ScaledTile& tile, 
           static_cast<std::size_t>(tile.block_columns)};
 }
 
+/// The writers of a row of ordinary blocks, and of a segment of any others.
+template <typename T>
+struct Writers {
+  void (*ordinary)(const OrdinaryRow&, const SegmentRounding&, T*);
+  void (*segment)(std::span<const float>, const SegmentScales&, const SegmentRounding&, T*);
+};
+
+template <typename T>
+void write_tile(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
+                T* out, const Writers<T>& write) {
+  if (tile.is_ordinary && rounding.takes_ordinary && tile.block_columns % ordinary_step == 0) {
+    for (std::int64_t row = 0; row < tile.range.rows; ++row)
+      write.ordinary(ordinary_row(values, tile, row), rounding, out + tile.start_of(row));
+    return;
+  }
+  tile.for_each_segment([&](std::size_t at, std::size_t count, const SegmentScales& scales) {
+    write.segment(values.subspan(at, count), scales, rounding, out + at);
+  });
+}
+
 }  // namespace
 
 TensorInBlocks::TensorInBlocks(std::span<const float> matrix, const MatrixShape& matrix_shape,
@@ -60,26 +80,12 @@ void TileScaler::choose_scales(std::int64_t first_block) {
 
 void write_tile_values(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
                        float* out) {
-  if (tile.is_ordinary && rounding.takes_ordinary && tile.block_columns % ordinary_step == 0) {
-    for (std::int64_t row = 0; row < tile.range.rows; ++row)
-      write_ordinary_values(ordinary_row(values, tile, row), rounding, out + tile.start_of(row));
-    return;
-  }
-  tile.for_each_segment([&](std::size_t at, std::size_t count, const SegmentScales& scales) {
-    write_values(values.subspan(at, count), scales, rounding, out + at);
-  });
+  write_tile(values, tile, rounding, out, {write_ordinary_values, write_values});
 }
 
 void write_tile_codes(std::span<const float> values, const ScaledTile& tile, const SegmentRounding& rounding,
                       std::uint8_t* codes) {
-  if (tile.is_ordinary && rounding.takes_ordinary && tile.block_columns % ordinary_step == 0) {
-    for (std::int64_t row = 0; row < tile.range.rows; ++row)
-      write_ordinary_codes(ordinary_row(values, tile, row), rounding, codes + tile.start_of(row));
-    return;
-  }
-  tile.for_each_segment([&](std::size_t at, std::size_t count, const SegmentScales& scales) {
-    write_codes(values.subspan(at, count), scales, rounding, codes + at);
-  });
+  write_tile(values, tile, rounding, codes, {write_ordinary_codes, write_codes});
 }
 
 }  // namespace halfscope::detail

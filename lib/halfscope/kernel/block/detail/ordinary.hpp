@@ -12,11 +12,10 @@
 namespace halfscope {
 
 /// Marks of a block: which of its elements need more than one pass.
-enum BlockMark : std::uint8_t {
-  ordinary = 0,
-  clips = 1,  ///< an element is beyond the limits
-  special =
-      2,  ///< as no OrdinaryRow, or with a value that may be infinite, or with a scale of 0 over numbers
+struct BlockMark {
+  static constexpr std::uint8_t clips = 1;  ///< an element is beyond the limits
+  /// As no OrdinaryRow, or with a value that may be infinite, or with a scale of 0 over numbers.
+  static constexpr std::uint8_t special = 2;
 };
 
 /// Blocks, their scales, and the largest finite magnitude of each.
