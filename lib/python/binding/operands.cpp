@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
@@ -100,9 +99,6 @@ class OperandCaster {
     const Quantizer& element = blocks != nullptr ? blocks->element : std::get<Quantizer>(format_.format);
     return element.rounding == Rounding::stochastic;
   }
-  [[nodiscard]] std::string scales() const {
-    return std::string(name_of(operand_scales_format(format_.format)));
-  }
 
  private:
   [[nodiscard]] float largest() const { return from_bits(element_format(format_.format).max_finite_bits()); }
@@ -171,8 +167,7 @@ void bind_operands(nb::module_& module) {
       .def("end_step", &OperandCaster::end_step, "Makes the delayed scale of the next step.")
       .def_prop_ro("scale", &OperandCaster::scale, "The delayed scale; 1 where there is none.")
       .def_prop_ro("has_square_tiles", &OperandCaster::has_square_tiles, "Whether blocks are square.")
-      .def_prop_ro("is_stochastic", &OperandCaster::is_stochastic, "Whether it draws random numbers.")
-      .def_prop_ro("scales", &OperandCaster::scales, "Format of the blocks' scales.");
+      .def_prop_ro("is_stochastic", &OperandCaster::is_stochastic, "Whether it draws random numbers.");
 }
 
 }  // namespace halfscope::python

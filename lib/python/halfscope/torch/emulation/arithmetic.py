@@ -69,8 +69,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self.product_operands.latest = lambda: self.latest
         self._widths = Widths(policy, parameters, self.marks)
         self.is_narrow = self._widths.is_narrow
-        self.half = HalfTensors(caster, places.forward, parameters.owner, attention_scale)
-        self.half.product_operands = self.product_operands
+        self.half = HalfTensors(caster, places.forward, parameters.owner, attention_scale, self.product_operands)
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # for a step that is compared with FP32
         self.zeros: Any = None  # for a step whose zeros get a cause
@@ -143,8 +142,7 @@ class EmulatedArithmetic(TorchDispatchMode):
                 line = self._admit(line, place)
             if place is not None and place.region is Region.FORWARD:
                 self._note(line, place, self._number(line, place), is_wide=False)
-                if line.kind is Kind.PRODUCT and place.formats.operands:
-                    self.product_operands.note(line, args, self.latest)
+                self.product_operands.note(line, place, args)
             result = self.half.run(func, line, (args, kwargs), place)
             if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
                 self._results.mark_wide(result, place.region is Region.BACKWARD)
@@ -210,8 +208,7 @@ class EmulatedArithmetic(TorchDispatchMode):
             or (line.kind is not Kind.EXACT and self._policy.operations.keep(place.module, line, number))
         )
         override = self._note(line, place, number, is_wide or is_cast_up)
-        if line.kind is Kind.PRODUCT and place.formats.operands:
-            self.product_operands.note(line, args, self.latest)
+        self.product_operands.note(line, place, args)
         if override is not None:
             return self._overridden(override, func, line, args, kwargs)
         if not is_wide and not is_cast_up:

@@ -24,10 +24,8 @@ class Computation:
 
     def run(self, func: Any, line: Operation, place: Place, arguments: tuple[tuple, tuple], kwargs: dict) -> Any:
         """arguments: as they were given, and in the formats of their roles already."""
-        model, (given, args) = place.formats.products, arguments
-        see = None
-        if line.kind is Kind.PRODUCT and place.formats.operands:
-            args, see = self._operands.of(line, place, given, args)
+        model, (given, cast) = place.formats.products, arguments
+        args, see = self._operands.of(line, place, given, cast)
         if line.kind is Kind.PRODUCT and (model is not None or see is not None):
             options = {key: value for key, value in kwargs.items() if key != "out"}
             result = products.compute(line.name, (model or "fp32_fused", see), args, options)

@@ -47,10 +47,11 @@ class HalfTensors:
         forward: Callable[[], Forward | None],
         owner: Callable[[torch.Tensor], Owned | None],
         attention_scale: float,
+        product_operands: ProductOperands,
     ) -> None:
         """forward: the operation whose gradient is computed; owner: of a tensor; the scale is of probabilities."""
         self._caster, self._forward, self._owner = caster, forward, owner
-        self.product_operands: ProductOperands | None = None
+        self._product_operands = product_operands
         self._attention_scale = attention_scale
         self.see_result: Callable[[torch.Tensor, torch.Tensor], None] | None = None  # before and after its rounding
 
@@ -84,9 +85,7 @@ class HalfTensors:
         if line.kind is Kind.PRODUCT:
             args = tuple(value for value in args if not isinstance(value, torch.dtype))  # the result's
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
-            see = None
-            if place is not None and place.formats.operands and self.product_operands is not None:
-                args, see = self.product_operands.of(line, place, narrow, args)
+            args, see = (args, None) if place is None else self._product_operands.of(line, place, narrow, args)
             return None if model is None else products.compute(line.name, (model, see), args, options)
         if line.kind is Kind.ATTENTION:
             attention = self._attention(kind, place)

@@ -88,6 +88,10 @@ _PRODUCTS = {
     "addmv": "linear", "dot": "matmul", "vdot": "matmul", "addr": "linear", "convolution": "conv2d",
     "convolution_backward": "conv2d",
 }  # fmt: skip
+# Products of two matrices or vectors: position of the left one among the arguments; the right one follows it.
+FIRST_FACTORS = {
+    "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1, "addbmm": 1, "addr": 1,
+}  # fmt: skip
 _REDUCTIONS = "sum mean nansum"
 _SOURCES = """
     empty empty_like empty_strided new_empty new_empty_strided zeros zeros_like new_zeros ones ones_like new_ones full

@@ -15,14 +15,14 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.marks import Marks, storage_key
 from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.operand_table import OperandBook
-from halfscope.torch.emulation.operations import Operation
+from halfscope.torch.emulation.operations import FIRST_FACTORS, Kind, Operation
 from halfscope.torch.emulation.parameters import Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 
 FORWARD, DATA, WEIGHT = "forward", "data_gradient", "weight_gradient"
 LEFT, RIGHT = "left", "right"
-# Position of the first operand among an operation's arguments; the second follows it.
-_FIRST = {"mm": 0, "bmm": 0, "mv": 0, "addmm": 1, "baddbmm": 1, "addmv": 1, "addbmm": 1}
+_SINGLE = ("dot", "vdot", "addr")  # products of two vectors, whose operands have the formats of their roles
+_FIRST = {name: first for name, first in FIRST_FACTORS.items() if name not in _SINGLE}
 
 See = Callable[[torch.Tensor, str, int, int], torch.Tensor]
 """Image of a tensor for the product and side "forward.left", summed over an axis; of a part of a layer, or of -1."""
@@ -54,9 +54,11 @@ class ProductOperands:
         self.latest: Callable[[], Forward | None] = lambda: None  # the operation of a forward pass that is run now
         self._formats: dict[tuple[str, str, str], dict[str, str]] = {}  # by rules, operation and module
 
-    def note(self, line: Operation, args: tuple, forward: Forward | None) -> None:
-        """A product of the forward pass: its backward pass is told which operand counts as the weight."""
-        first = _FIRST.get(line.name)
+    def note(self, line: Operation, place: Place, args: tuple) -> None:
+        """An operation of the forward pass: a product's backward pass is told which operand counts as the weight."""
+        if not place.formats.operands:
+            return
+        first, forward = _FIRST.get(line.name), self.latest()
         if forward is None or first is None:
             return
         left, weight = args[first : first + 2]
@@ -68,8 +70,11 @@ class ProductOperands:
     def of(self, line: Operation, place: Place, args: tuple, cast: tuple) -> tuple[tuple, See | None]:
         """The operands `cast`, in the formats of their roles, as a product of matrices sees them.
 
-        And how a convolution sees its patches and weights, whose arguments stay as they are.
+        And how a convolution sees its patches and weights, whose arguments stay as they are. Other operations, and
+        those of a place without formats of operands, see `cast`.
         """
+        if line.kind is not Kind.PRODUCT or not place.formats.operands:
+            return cast, None
         if line.name.startswith("convolution"):
             transposed = args[7] if line.name == "convolution_backward" else args[6]
             return cast, self.images("conv_transpose2d" if transposed else "conv2d", place)

@@ -8,14 +8,11 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulation.nodes import Forward
-from halfscope.torch.emulation.operations import Kind, Operation
+from halfscope.torch.emulation.operations import FIRST_FACTORS, Kind, Operation
 
 _SIDES = ("left", "right")
 # Positions of the operands among an operation's tensors, and their names.
-_OPERANDS: dict[str, tuple[int, tuple[str, ...]]] = {
-    **dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot"), (0, _SIDES)),
-    **dict.fromkeys(("addmm", "baddbmm", "addmv", "addbmm", "addr"), (1, _SIDES)),
-}
+_OPERANDS: dict[str, tuple[int, tuple[str, ...]]] = {name: (first, _SIDES) for name, first in FIRST_FACTORS.items()}
 _ATTENTION = (0, ("query", "key", "value"))
 # Nodes between a parameter and a product that has it as an operand.
 _PASSED = (
