@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch.nn import functional
 
-from exported_training import export_training
+from exported_training import check_step, export_training
 from torch_bert import Bert, Verses, distillation_loss, masked
 
 pytestmark = pytest.mark.torch
@@ -52,18 +51,6 @@ def loss_of(exported: Tensors, leaves: Tensors) -> torch.Tensor:
     words = bert.word_logits(leaves, states, exported["masked.0"].long())
     follows = pooled @ leaves["next_sentence.weight"] + leaves["next_sentence.bias"]
     return functional.cross_entropy(words, labels) + functional.cross_entropy(follows, exported["follows.0"].long())
-
-
-def check_step(exported: Tensors, leaves: Tensors, loss: torch.Tensor) -> None:
-    """Compares the loss and every gradient with those of the simulator's step."""
-    loss.backward()
-    assert math.isclose(loss.item(), exported["losses"].item(), rel_tol=1e-5)
-    for name, leaf in leaves.items():
-        ours = exported[f"model.{name}"].double() - exported[f"after.model.{name}"].double()
-        # Rounding error of a gradient taken from the difference of two weights; a key's bias has a gradient of 0.
-        rounding = 2.0**-23 * (float(leaf.detach().norm()) + 1)
-        assert leaf.grad is not None, name
-        assert float((ours - leaf.grad).norm()) < 1e-4 * float(leaf.grad.norm()) + rounding, name
 
 
 @pytest.mark.parametrize("dataset", ["masked_verses", "verse_genre"])
