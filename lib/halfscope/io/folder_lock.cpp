@@ -56,12 +56,6 @@ std::optional<FoundLock> find_lock(const fs::path& folder) {
   return std::nullopt;
 }
 
-/// Writes over what is there, unless another has renamed it.
-bool overwrite(const fs::path& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-  return file.number() >= 0 && write_all(file, text) == 0;
-}
-
 /// A folder beside the lock's, with the holder's file in it; removed again unless it was renamed.
 class PreparedLock {
  public:
@@ -89,7 +83,22 @@ class PreparedLock {
     return false;
   }
 
+  /// Whether the holder's file could replace `own`, its namesake in the lock's folder, in one step: `own`
+  /// written anew would for a moment have the time of the file's system, whose clock may be another.
+  [[nodiscard]] bool replace(const fs::path& own) const {
+    if (::rename((path_ / own.filename()).c_str(), own.c_str()) != 0) return false;
+    if (is_alone(own)) return true;
+    ::unlink(own.c_str());  // nothing was heard of us for so long that another has renamed it
+    return false;
+  }
+
  private:
+  static bool is_alone(const fs::path& file) {
+    std::error_code error;
+    const fs::directory_iterator entries(file.parent_path(), error);
+    return std::ranges::distance(begin(entries), end(entries)) == 1;
+  }
+
   fs::path path_;
 };
 
@@ -105,10 +114,10 @@ void remove_prepared(const fs::path& folder, std::int64_t now) {
 }
 
 /// Beats first, so that nobody finds the file expired under its next name; of several renames one succeeds.
-bool take_over(const FoundLock& found, const LockHolder& ours, std::int64_t now) {
+bool take_over(const FoundLock& found, const PreparedLock& prepared, const LockHolder& ours,
+               std::int64_t now) {
   const fs::path own = found.file.parent_path() / ours.token;
-  if (!beat(found.file, now) || ::rename(found.file.c_str(), own.c_str()) != 0) return false;
-  return overwrite(own, to_text(ours)) && beat(own, now);
+  return beat(found.file, now) && ::rename(found.file.c_str(), own.c_str()) == 0 && prepared.replace(own);
 }
 
 [[noreturn]] void refuse_lock(const fs::path& folder, const FoundLock& found, const LockTerms& terms) {
@@ -137,7 +146,7 @@ fs::path take_lock(const fs::path& folder, const LockTerms& terms) {
     if (!found) throw RuntimeFailure(fmt::format("cannot make {}: {}", printable(lock), reason(error)));
     const bool is_free =
         has_expired(*found, terms.clock()) || (found->holder && is_gone(*found->holder, ours));
-    if (!is_free || !take_over(*found, ours, terms.clock())) refuse_lock(folder, *found, terms);
+    if (!is_free || !take_over(*found, prepared, ours, terms.clock())) refuse_lock(folder, *found, terms);
     return lock / ours.token;
   }
 }
