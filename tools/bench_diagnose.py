@@ -59,6 +59,7 @@ def transformer(width: int, layers: int, tokens: tuple[int, int]) -> Training:
 NETWORKS: dict[str, Callable[[], Training]] = {
     "ResNet-18, batch 16": lambda: resnet18(torch.contiguous_format, autocast=False),
     "transformer, 4 x 256": lambda: transformer(256, 4, (8, 64)),
+    "transformer, 4 x 32": lambda: transformer(32, 4, (8, 16)),
     "perceptron, 1024 to 2048": lambda: perceptron((1024, 2048, 2048, 10), 256),
     "perceptron, 60 layers of 32": lambda: perceptron((32,) * 61, 32),
 }
