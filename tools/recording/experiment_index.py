@@ -46,12 +46,12 @@ def _row(folder: Path, summary: dict) -> tuple[str, ...]:
         claim.get("text", summary["title"]),
         HOLDS[claim.get("holds")],
         " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))),
-        _minutes(folder),
+        seed_minutes(folder),
     )
 
 
-def _minutes(folder: Path) -> str:
-    """The mean time of an arm's runs, summed over the arms."""
+def seed_minutes(folder: Path) -> str:
+    """The mean time of an arm's runs, summed over the arms; "-" where the runs are not recorded."""
     if not is_packed(folder):
         return "-"
     seconds = defaultdict(list)

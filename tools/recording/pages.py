@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
+from recording.beside_papers import beside_papers
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index
 from recording.headline import headline_table
@@ -136,6 +137,7 @@ def emulated_operations(sources: Sources) -> str:
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
+    "beside-papers": lambda sources: beside_papers(sources.recorded),
     "devices": lambda sources: device_section(sources.recorded),
     "emulated-operations": emulated_operations,
     "index": lambda sources: experiment_index(sources.recorded),

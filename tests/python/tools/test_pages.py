@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from recording import pages as pages_module
+from recording.beside_papers import beside_papers
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index, place_in_paper
 from recording.headline import HEADLINES, headline_table
@@ -159,3 +160,24 @@ def test_minutes_of_the_index_are_those_of_a_seed() -> None:
     lines = (RECORDED / "cpu/batchnorm-reduction/runs.jsonl").read_text().splitlines()[1:]
     minutes = sum(json.loads(line)["summary"]["seconds"] for line in lines) / 60
     assert 10 * float(rows["`batchnorm-reduction`"][-1].rstrip(" |")) == pytest.approx(minutes, abs=0.51)  # ten seeds
+
+
+def test_ours_are_the_claims_arms_and_theirs_the_papers_words(recorded: Path) -> None:
+    path = recorded / "cpu/one/summary.json"
+    summary = json.loads(path.read_text())
+    first, second = (line["arm"] for line in summary["arms"][:2])
+    expectation = {"arm": second, "baseline": first, "expected": "worse", "tolerance": 1, "holds": True}
+    claim = {"text": "It holds.", "holds": True, "expectations": [expectation]}
+    write_json(path, summary | {"paper": "Table 2 (SSD): it diverges.", "claim": claim})
+    command, ours, theirs = beside_papers(recorded).splitlines()
+    assert command.startswith("- `halfscope run one --seeds 3`")
+    assert ours.index(f"`{first}` ") < ours.index(f"`{second}` ")
+    assert theirs == "    - theirs: Table 2 (SSD): it diverges."
+    many = [expectation | {"arm": f"arm{i}"} for i in range(9)]
+    nearest = "No such experiment: section 3.2 chooses."
+    write_json(path, summary | {"paper": nearest, "claim": claim | {"expectations": many}})
+    _, ours, theirs = beside_papers(recorded).splitlines()
+    assert ours.endswith("; and 5 more")
+    assert theirs == "    - theirs: no such experiment in it. Section 3.2 chooses."
+    write_json(path, summary | {"claim": None})
+    assert "with no claim about one" in beside_papers(recorded)
