@@ -19,6 +19,7 @@ ptx_packages=(libzstd-dev)
 mpi_packages=(libopenmpi-dev openmpi-bin)
 torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
+site_packages=(doxygen)
 slurm_packages=(slurmctld slurmd slurm-client munge)
 
 venv="$root/.venv"

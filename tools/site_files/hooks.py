@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILT = ROOT / "build/site-pages"  # pages that tools/site makes before: the one with the slider
+BUILT = ROOT / "build/site-pages"  # pages that tools/site makes before: the slider, the C++ reference
 
 # Places in the source tree, and in the site; docs/ is the site's root.
 PLACES = {
@@ -92,8 +92,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for figure in sorted((ROOT / FIGURES).glob("*.svg")):
         files.append(File.generated(config, f"figures/{figure.name}", abs_src_path=str(figure)))
     files.append(File.generated(config, "site.css", abs_src_path=str(Path(__file__).with_name("site.css"))))
-    for page in sorted(BUILT.glob("*.html")):
-        files.append(File.generated(config, f"pages/{page.name}", abs_src_path=str(page)))
+    for page in sorted(path for path in BUILT.rglob("*") if path.is_file()):
+        place = page.relative_to(BUILT).as_posix()
+        files.append(File.generated(config, f"pages/{place}", abs_src_path=str(page)))
     for module, sentence in REFERENCE.items():
         text = reference_page(module, sentence)
         files.append(File.generated(config, f"reference/api/{module}.md", content=text))
