@@ -8,7 +8,7 @@ from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU, RecordedTable, read_table, recorded_experiments
 from recording.experiment_index import seed_minutes
 
-MOST_ARMS = 4  # of a claim, beside their baseline
+MOST_ARMS = 4  # shown of a claim, beside their baseline
 NO_EXPERIMENT = "No such experiment"
 
 
