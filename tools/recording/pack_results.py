@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from halfscope.results.curves import loss_curve, zero_causes
 from halfscope.results.json_files import FORMAT_VERSION, read_json, read_json_lines
 from halfscope.results.packed import ENVIRONMENT, HISTOGRAMS, RUNS
 
@@ -120,8 +121,15 @@ def _packed_runs(experiment: Path, runs: list[RunFolder]) -> list[dict]:
     for (arm, seed, path), config in zip(runs, configs):
         own = {key: value for key, value in config.items() if key not in shared}
         line = {"arm": arm, "seed": seed, "config": own, "summary": read_json(path / "summary.json")}
-        lines.append(line | (_first_step(path) if predicts else {}))
+        lines.append(line | _curves(path) | (_first_step(path) if predicts else {}))
     return lines
+
+
+def _curves(run: Path) -> dict:
+    """Curves for figures: the loss in a few windows, and the causes of zeros where they were counted."""
+    steps = list(read_json_lines(run / "metrics.jsonl"))
+    causes = zero_causes(steps)
+    return {"loss_curve": loss_curve(steps)} | ({"zero_causes": causes} if causes else {})
 
 
 def _has(config: dict, key: str, value: object) -> bool:

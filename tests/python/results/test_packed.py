@@ -153,6 +153,8 @@ def without(key: str) -> Callable[[dict], object]:
         (4, lambda line: [line["arm"]], 'expected an object with arm, seed, config, summary; found ["fp16_no_master"]'),
         (4, changed(summary={"seed": 0}), "format_version None found, 1 expected"),
         (4, changed(first_step={"step": 1}), "first_step: it lacks 'tensors'; a line has step, tensors"),
+        (4, changed(loss_curve={"steps": []}), "loss_curve: it lacks 'loss'; a line has steps, loss"),
+        (4, changed(zero_causes=[{}]), "zero_causes: it lacks 'step'; a line has step"),
         (4, changed(arm="fp32"), "an earlier line has arm fp32, seed 0 too; delete one"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from halfscope.results import read_experiment
 from halfscope.results.json_files import read_json as read
 from halfscope.results.recorded import read_table
 from recording import pack_results
@@ -73,10 +74,39 @@ def test_settings_that_all_runs_share_are_recorded_once(tmp_path: Path, program:
     assert [(run["arm"], run["seed"]) for run in runs] == [(arm, seed) for arm in arms for seed in (0, 1)]
     for run in runs:
         folder = experiment / run["arm"] / f"seed{run['seed']}"
-        assert list(run) == ["arm", "seed", "config", "summary"]
+        assert list(run) == ["arm", "seed", "config", "summary", "loss_curve"]
         assert head["config"] | run["config"] == read(folder / "config.json")
         assert run["summary"] == read(folder / "summary.json")
     assert json.dumps(runs[1]["config"]["batch"]) == "64.0"  # equal to the others' 64, but not the same text
+
+
+def test_curves_are_kept_in_fifty_windows(tmp_path: Path, program: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=1, steps=110)
+    path = experiment / "fp32/seed0/metrics.jsonl"
+    steps = lines_of(path)
+    causes = [{"tensor": "a.weight", "elements": 8, "zeros": 3}, {"tensor": "b.weight", "elements": 4, "zeros": 1}]
+    steps[9]["zero_causes"], steps[5]["loss"] = causes, None
+    write_json_lines(path, steps)
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    _, run, other, *_ = lines_of(tmp_path / "kept/master-copy/runs.jsonl")
+    curve = run["loss_curve"]
+    assert curve["steps"] == [*range(3, 110, 3), 110]
+    assert curve["loss"][0] == pytest.approx(sum(step["loss"] for step in steps[:3]) / 3, rel=1e-5)
+    assert curve["loss"][1] is None
+    assert curve["loss"][-1] == pytest.approx((steps[-2]["loss"] + steps[-1]["loss"]) / 2, rel=1e-5)
+    assert run["zero_causes"] == [{"step": 10, "elements": 12, "zeros": 4}]
+    assert "zero_causes" not in other
+    of_folder, of_record = read_experiment(experiment), read_experiment(made_whole(experiment, tmp_path / "kept"))
+    for arm in of_folder.runs:
+        assert of_folder.runs[arm][0].loss_curve.equals(of_record.runs[arm][0].loss_curve)
+    assert of_record.runs["fp32"][0].zero_causes.loc[10].to_dict() == {"elements": 12, "zeros": 4}
+    assert of_record.runs["fp16_mixed"][0].zero_causes.empty
+
+
+def made_whole(experiment: Path, kept: Path) -> Path:
+    """The record with the summary of its source, which the stand-in for the program does not make."""
+    write_json(kept / experiment.name / "summary.json", read(experiment / "summary.json"))
+    return kept / experiment.name
 
 
 def test_the_first_step_is_kept_where_predictions_are_compared_with_it(tmp_path: Path, program: Path) -> None:

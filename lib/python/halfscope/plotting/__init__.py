@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from halfscope.plotting.after_2018 import causes_of_zeros, fp4_costs, mean_squares, sum_errors
 from halfscope.plotting.all_reduces import losses_by_ranks, losses_on_ranks, mean_errors
 from halfscope.plotting.curves import loss_curves, metric_curves
 from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
@@ -20,9 +21,11 @@ from halfscope.plotting.updates import lost_updates, ratio_histogram, update_rat
 from halfscope.plotting.windows import scale_windows
 
 __all__ = [
+    "causes_of_zeros",
     "dot_errors",
     "dot_errors_by_length",
     "flushed_map",
+    "fp4_costs",
     "gradient_histogram",
     "harm_by_predictor",
     "loss_curves",
@@ -31,6 +34,7 @@ __all__ = [
     "losses_on_ranks",
     "lost_updates",
     "mean_errors",
+    "mean_squares",
     "metric_curves",
     "moving_scales",
     "predicted_and_counted",
@@ -43,6 +47,7 @@ __all__ = [
     "scaled_gradient_histogram",
     "scoreboard",
     "small_gradients",
+    "sum_errors",
     "update_ratio_histogram",
     "value_histogram",
 ]

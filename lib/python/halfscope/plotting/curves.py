@@ -15,9 +15,9 @@ from halfscope.results import Experiment, Run
 def loss_curves(experiment: Experiment) -> Figure | None:
     """Training loss over steps: mean over seeds, smoothed, over the pale raw curves of the seeds; x: breakdowns.
 
-    None where no steps are recorded.
+    Packed records have means over windows of steps. None where no losses are recorded.
     """
-    if not has_steps(experiment):
+    if not all(len(losses_of(run)) for runs in experiment.runs.values() for run in runs):
         return None
     figure = new_figure()
     axes = figure.subplots()
@@ -25,8 +25,8 @@ def loss_curves(experiment: Experiment) -> Figure | None:
     for arm, runs in drawn(experiment).items():
         style = arm_style(experiment.arms, arm)
         for run in runs:
-            axes.plot(run.steps["loss"], color=style["color"], alpha=0.15, linewidth=0.5)
-        mean = pd.concat([run.steps["loss"] for run in runs], axis=1).mean(axis=1)
+            axes.plot(losses_of(run), color=style["color"], alpha=0.15, linewidth=0.5)
+        mean = pd.concat(list(map(losses_of, runs)), axis=1).mean(axis=1)
         smooth = mean.rolling(window, center=True, min_periods=1).mean().where(mean.notna())
         axes.plot(smooth, label=_label(experiment, arm, _loss_label(arm, runs)), linewidth=1.6, **style)
     _limit_loss(axes, experiment)
@@ -72,6 +72,11 @@ def metric_curves(experiment: Experiment) -> Figure | None:
 def drawn(experiment: Experiment) -> dict[str, list[Run]]:
     """The arms that have finished runs."""
     return {arm: runs for arm, runs in experiment.runs.items() if runs}
+
+
+def losses_of(run: Run) -> pd.Series:
+    """The loss by step; of a packed run the mean over windows of steps."""
+    return run.steps["loss"] if len(run.steps) > 1 else run.loss_curve
 
 
 def has_steps(experiment: Experiment) -> bool:
@@ -120,17 +125,23 @@ def _loss_label(arm: str, runs: list[Run]) -> str:
 
 
 def _limit_loss(axes: Axes, experiment: Experiment) -> None:
-    """Fits the axis to the runs that hold, so that a loss of thousands before a breakdown does not flatten them."""
+    """Fits the axis to the runs that learn, so that a loss of thousands before a breakdown does not flatten them."""
     runs = [run for runs in experiment.runs.values() for run in runs]
-    steady = [run for run in runs if run.diverged_step is None] or runs
-    top = max((run.steps["loss"].max() for run in steady), default=1.0)
+    steady = [run for run in runs if run.diverged_step is None and not _blows_up(run)] or runs
+    top = max((losses_of(run).max() for run in steady), default=1.0)
     axes.set_ylim(0, 1.05 * top if np.isfinite(top) else None)
+
+
+def _blows_up(run: Run) -> bool:
+    """Whether the loss ends far above its start."""
+    finite = losses_of(run).dropna()
+    return len(finite) > 0 and bool(finite.iloc[-1] > 1.5 * finite.iloc[0])
 
 
 def _mark_breakdowns(axes: Axes, runs: list[Run], colour: str) -> None:
     top = axes.get_ylim()[1]
     for run in runs:
         if run.diverged_step is not None:
-            finite = run.steps["loss"].dropna()
+            finite = losses_of(run).dropna()
             height = min(finite.iloc[-1] if len(finite) else top, 0.98 * top)
             axes.plot(run.diverged_step, height, "x", color=colour, markersize=8, markeredgewidth=2)

@@ -30,7 +30,12 @@ def draw(experiment: Experiment) -> list[Drawing]:
         return [_drawing("harm_by_predictor", "Harm of each training against predictors of it", evidence)]
     if not any(experiment.runs.values()):
         return []
-    candidates = (*_arm_figures(experiment), *_gradient_figures(experiment), *_scale_figures(experiment))
+    candidates = (
+        *_arm_figures(experiment),
+        *_later_figures(experiment),
+        *_gradient_figures(experiment),
+        *_scale_figures(experiment),
+    )
     return [_drawing(name, description, figure) for name, description, figure in candidates if figure]
 
 
@@ -62,6 +67,15 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
         if any(experiment.histogram(arm, "update_ratio").elements for arm in arms):
             figure = plotting.update_ratio_histogram(experiment)
             yield "update_ratios", "Histogram of update sizes beside their weights", figure
+
+
+def _later_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """Figures of the experiments after 2018."""
+    yield "mean_squares", "Adam's mean square over steps, by its format", plotting.mean_squares(experiment)
+    yield "fp4_costs", "Arms by their cost, beside published numbers", plotting.fp4_costs(experiment)
+    words = "Zeros of weight gradients over steps, by the quantizer that makes them"
+    yield "causes_of_zeros", words, plotting.causes_of_zeros(experiment)
+    yield "sum_errors", "Errors of FP8 sums by their number of terms", plotting.sum_errors(experiment)
 
 
 def _lacks_master_copy(experiment: Experiment) -> bool:

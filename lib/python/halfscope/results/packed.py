@@ -19,6 +19,7 @@ ENVIRONMENT, RUNS, HISTOGRAMS = "environment.json", "runs.jsonl", "histograms.js
 HEAD_KEYS = {"format_version": int, "experiment": str, "config": dict}
 RUN_KEYS = {"arm": str, "seed": int, "config": dict, "summary": dict}
 STEP_KEYS = {"step": int, "tensors": list}
+CURVE_KEYS = {"steps": list, "loss": list}
 IN_WORDS = {str: "a text", int: "a whole number", dict: "an object", list: "a list"}
 
 
@@ -31,6 +32,8 @@ class PackedRun:
     config: dict
     summary: dict
     first_step: dict | None  # step, and the counters of its tensors; None where the record does not keep them
+    loss_curve: dict | None = None  # as curves.loss_curve; None in records of earlier versions
+    zero_causes: tuple[dict, ...] = ()  # as curves.zero_causes
 
 
 def is_packed(folder: Path) -> bool:
@@ -64,7 +67,11 @@ def _read_run(line: object, shared: dict, where: str) -> PackedRun:
     first_step = fields.get("first_step")
     if first_step is not None:
         _require(first_step, STEP_KEYS, f"{where}: first_step")
-    return PackedRun(fields["arm"], fields["seed"], config, fields["summary"], first_step)
+    curve = fields.get("loss_curve")
+    if curve is not None:
+        _require(curve, CURVE_KEYS, f"{where}: loss_curve")
+    causes = tuple(_require(step, {"step": int}, f"{where}: zero_causes") for step in fields.get("zero_causes", ()))
+    return PackedRun(fields["arm"], fields["seed"], config, fields["summary"], first_step, curve, causes)
 
 
 def _require(value: object, keys: Mapping[str, type], where: str) -> dict:

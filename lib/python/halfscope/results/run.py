@@ -68,6 +68,18 @@ class Run:
         frame = pd.DataFrame(rows, columns=columns).set_index("step")
         return frame.astype({"loss": float, "metric": float, "scale": float, "skipped": bool})
 
+    @cached_property
+    def loss_curve(self) -> pd.Series:
+        """The mean loss of at most 50 windows of steps, NaN where one was not finite; index: a window's last step."""
+        curve = self.records.loss_curve()
+        return pd.Series(curve["loss"], index=pd.Index(curve["steps"], name="step", dtype=int), dtype=float)
+
+    @cached_property
+    def zero_causes(self) -> pd.DataFrame:
+        """Zeros of weight gradients, all tensors together: elements, zeros and a column per cause; index: step."""
+        rows = pd.DataFrame(self.records.zero_causes())
+        return rows if rows.empty else rows.set_index("step")
+
     def counters(self, kind: str) -> pd.DataFrame:
         """The rows of `kind` (tensors, updates, reductions, fp32_reference), one per recorded step and tensor."""
         if kind not in self._counters:

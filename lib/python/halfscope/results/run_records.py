@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from halfscope import Histogram, _core
+from halfscope.results.curves import LossCurve, loss_curve, zero_causes
 from halfscope.results.json_files import read_json_lines, require_whole_lines
 from halfscope.results.packed import PackedHistograms, PackedRun
 from halfscope.results.samples import read_samples
@@ -22,6 +23,12 @@ class RunRecords(Protocol):
 
     def steps(self) -> list[dict]:
         """The records of the logged steps, and of others that were counted."""
+
+    def loss_curve(self) -> LossCurve:
+        """Means of the loss over windows of steps; without steps where the record keeps none."""
+
+    def zero_causes(self) -> list[dict]:
+        """Zeros of weight gradients by cause, per step that was explained."""
 
     def each_histogram(self, take: TakeHistogram) -> None:
         """Calls take(step, role, tensor, scale_log2, histogram) for every recorded histogram, step by step."""
@@ -39,6 +46,12 @@ class FolderRecords:
     def steps(self) -> list[dict]:
         return list(read_json_lines(self.folder / "metrics.jsonl"))
 
+    def loss_curve(self) -> LossCurve:
+        return loss_curve(self.steps())
+
+    def zero_causes(self) -> list[dict]:
+        return zero_causes(self.steps())
+
     def each_histogram(self, take: TakeHistogram) -> None:
         path = self.folder / "histograms.jsonl"
         require_whole_lines(path)
@@ -51,13 +64,19 @@ class FolderRecords:
 
 @dataclass(frozen=True)
 class PackedRecords:
-    """Records of a run in a packed experiment: the counters of its first step at most, and histograms."""
+    """Records of a run in a packed experiment: curves, the counters of its first step at most, and histograms."""
 
     run: PackedRun
     histograms: PackedHistograms
 
     def steps(self) -> list[dict]:
         return [self.run.first_step] if self.run.first_step else []
+
+    def loss_curve(self) -> LossCurve:
+        return self.run.loss_curve or loss_curve(())
+
+    def zero_causes(self) -> list[dict]:
+        return list(self.run.zero_causes)
 
     def each_histogram(self, take: TakeHistogram) -> None:
         for where, text in self.histograms.of_run(self.run.arm, self.run.seed):
