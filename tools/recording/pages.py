@@ -22,6 +22,7 @@ from typing import NamedTuple
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 from recording.beside_papers import beside_papers
+from recording.claims import claims_table
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index
 from recording.headline import headline_table
@@ -138,6 +139,7 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
     "beside-papers": lambda sources: beside_papers(sources.recorded),
+    "claims": lambda sources, *experiments: claims_table(sources.recorded, list(experiments)),
     "devices": lambda sources: device_section(sources.recorded),
     "emulated-operations": emulated_operations,
     "index": lambda sources: experiment_index(sources.recorded),

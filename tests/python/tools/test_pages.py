@@ -11,6 +11,7 @@ import pytest
 
 from recording import pages as pages_module
 from recording.beside_papers import beside_papers
+from recording.claims import outcome
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index, place_in_paper
 from recording.headline import HEADLINES, headline_table
@@ -181,3 +182,37 @@ def test_ours_are_the_claims_arms_and_theirs_the_papers_words(recorded: Path) ->
     assert theirs == "    - theirs: no such experiment in it. Section 3.2 chooses."
     write_json(path, summary | {"claim": None})
     assert "with no claim about one" in beside_papers(recorded)
+
+
+def expectation(arm: str, expected: str, holds: bool) -> dict:
+    return {"arm": arm, "baseline": "fp32", "expected": expected, "tolerance": 0.01, "holds": holds}
+
+
+@pytest.mark.parametrize(
+    ("lines", "holds", "says"),
+    [
+        ([expectation("a", "worse", True), expectation("b", "as_good", True)], True, "holds"),
+        ([expectation("a", "worse", False), expectation("b", "as_good", True)], False,
+         "does not show at this size: `a`"),
+        ([expectation("a", "worse", True), expectation("b", "within_seeds", False)], False, "contradicted by `b`"),
+        ([expectation("a", "worse", False), expectation("b", "as_good", False)], False,
+         "contradicted by `b`; does not show at this size: `a`"),
+        ([expectation("a", "worse", True)], None, "not judged"),
+    ],
+)  # fmt: skip
+def test_claims_are_judged_by_what_fails(lines: list[dict], holds: bool | None, says: str) -> None:
+    assert outcome({"text": "", "holds": holds, "expectations": lines}) == says
+
+
+def test_claims_have_a_row_each_recorded_or_not(recorded: Path) -> None:
+    path = recorded / "cpu/one/summary.json"
+    summary = json.loads(path.read_text())
+    arm_names = [line["arm"] for line in summary["arms"]]
+    claim = {"text": "A claim.", "holds": True, "expectations": [expectation(arm_names[1], "as_good", True)]}
+    claim["expectations"][0]["baseline"] = arm_names[0]
+    summary["arms"][0]["mean"], summary["arms"][1]["mean"] = 0.12345678, None
+    write_json(path, summary | {"claim": claim})
+    text = refreshed(f"<!-- generated: claims one two -->\n{END}", Sources(recorded))
+    metric = f"{summary['metric']}: `{arm_names[0]}` 0.1235, `{arm_names[1]}` diverged"
+    assert f"| `one` | A claim. | holds | {metric} |" in text
+    assert "| `two` |  | not recorded |  |" in text

@@ -64,7 +64,9 @@ def fp4_costs(experiment: Experiment) -> Figure | None:
     axes = figure.subplots()
     for place, arm in enumerate(order):
         axes.plot(costs[arm], [place] * len(costs[arm]), "o", color=BLUE, alpha=0.35, markersize=5)
-        axes.plot(np.mean(costs[arm]), place, "D", color=BLUE, markersize=6, label=None if place else "here: mean, seeds")
+        axes.plot(
+            np.mean(costs[arm]), place, "D", color=BLUE, markersize=6, label=None if place else "here: mean, seeds"
+        )
     for published, mark, name in ((QUARTET, "x", "Quartet II, 30M weights"), (NVIDIA, "+", "NVIDIA, 1T tokens")):
         known = [(published[arm], place) for place, arm in enumerate(order) if arm in published]
         if known:

@@ -1,0 +1,56 @@
+"""Table of claims: whether each holds in the records, does not show at this size, or is contradicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from halfscope.results.json_files import read_json
+from halfscope.results.recorded import CPU
+
+HEAD = ("experiment", "claim", "here", "measured")
+
+
+def claims_table(folder: Path, names: list[str]) -> str:
+    """A row per experiment, in the order of `names`; one without a record says so.
+
+    folder: experiments/recorded.
+    """
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(folder / CPU / name) for name in names)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _row(folder: Path) -> tuple[str, ...]:
+    if not (folder / "summary.json").exists():
+        return f"`{folder.name}`", "", "not recorded", ""
+    summary = read_json(folder / "summary.json")
+    claim = summary["claim"]
+    return f"`{folder.name}`", claim["text"], outcome(claim), measured(summary)
+
+
+def outcome(claim: dict) -> str:
+    """An effect that an arm lacks does not show at this size; one that an arm should not have contradicts the claim."""
+    if claim["holds"] is None:
+        return "not judged"
+    failed = [line for line in claim["expectations"] if not line["holds"]]
+    against = [line["arm"] for line in failed if line["expected"] != "worse"]
+    absent = [line["arm"] for line in failed if line["expected"] == "worse"]
+    words = [f"contradicted by {_names(against)}"] if against else []
+    words += [f"does not show at this size: {_names(absent)}"] if absent else []
+    return "; ".join(words) or "holds"
+
+
+def measured(summary: dict) -> str:
+    """The metric of every arm that the claim is about, after its baseline."""
+    arms = {arm["arm"]: arm for arm in summary["arms"]}
+    names = dict.fromkeys(name for line in summary["claim"]["expectations"] for name in (line["baseline"], line["arm"]))
+    return f"{summary['metric']}: {', '.join(f'`{name}` {_value(arms.get(name))}' for name in names)}"
+
+
+def _value(arm: dict | None) -> str:
+    if arm is None:
+        return "not run"
+    return "diverged" if arm["mean"] is None else f"{arm['mean']:.4g}"
+
+
+def _names(arms: list[str]) -> str:
+    return ", ".join(f"`{arm}`" for arm in dict.fromkeys(arms))
