@@ -48,6 +48,8 @@ namespace halfscope {
 [[nodiscard]] AnalysisResult find_one_sided_rounding(const AnalysisInput& input);
 /// Gaps between logits from which a softmax has no gradient.
 [[nodiscard]] AnalysisResult find_softmax_gaps(const AnalysisInput& input);
+/// Examples whose softmax has rounded to 1, from the zeros of the logits' gradients.
+[[nodiscard]] AnalysisResult find_softmax_collapse(const AnalysisInput& input);
 
 inline bool is_every(const Experiment& /*experiment*/) {
   return true;
@@ -81,6 +83,7 @@ inline constexpr std::array analyses{
     AnalysisEntry{"one_sided_rounding", "truncation in a residual stream, beside its closed form",
                   find_one_sided_rounding},
     AnalysisEntry{"softmax_gaps", "gaps of logits without a gradient", find_softmax_gaps},
+    AnalysisEntry{"softmax_collapse", "examples without a gradient", find_softmax_collapse},
     AnalysisEntry{"two_losses", "skipped steps of both losses", find_two_losses},
 };
 

@@ -126,16 +126,20 @@ Json RunRecords::first_counters(const std::string& arm, std::int64_t seed) const
 void RunRecords::each_first_histogram(const std::string& arm, std::int64_t seed,
                                       const std::function<void(const Json& record)>& take) const {
   std::optional<std::int64_t> first;
-  const auto take_first = [&](const Json& record) {
+  each_histogram(arm, seed, [&](const Json& record) {
     const auto step = record.at("step").get<std::int64_t>();
     if (!first) first = step;
     if (step == *first) take(record);
     return step == *first ? Reading::continues : Reading::ends;
-  };
+  });
+}
+
+void RunRecords::each_histogram(const std::string& arm, std::int64_t seed,
+                                const std::function<Reading(const Json& record)>& take) const {
   if (packed_) {
-    each_packed_histogram(folder_, arm, seed, take_first);
+    each_packed_histogram(folder_, arm, seed, take);
   } else {
-    read_records(run_folder(arm, seed) / "histograms.jsonl", take_first);
+    read_records(run_folder(arm, seed) / "histograms.jsonl", take);
   }
 }
 

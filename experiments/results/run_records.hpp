@@ -42,6 +42,10 @@ class RunRecords {
   /// Hands over the records of the first observed step's histograms, in their order.
   void each_first_histogram(const std::string& arm, std::int64_t seed,
                             const std::function<void(const Json& record)>& take) const;
+  /// Hands over the records of a run's histograms, in their order, until `take` ends it: all of a folder,
+  /// those of the first and the last observed step of packed runs, none where none were kept.
+  void each_histogram(const std::string& arm, std::int64_t seed,
+                      const std::function<Reading(const Json& record)>& take) const;
 
  private:
   [[nodiscard]] std::filesystem::path run_folder(const std::string& arm, std::int64_t seed) const;

@@ -15,5 +15,7 @@ inline constexpr EntryOption vocabulary_option{
     OptionKind::whole_number};
 inline constexpr EntryOption sequence_length_option{
     "sequence_length", 32, {1, 4096}, "tokens per example", OptionKind::whole_number};
+inline constexpr EntryOption modulus_option{
+    "modulus", 59, {3, 4096}, "of sums, and the number of tokens", OptionKind::whole_number};
 
 }  // namespace halfscope

@@ -13,10 +13,11 @@
 namespace halfscope {
 
 /// Source of a data set, as `--data` names it: a folder of images, a text file, a folder of recordings, a
-/// file of sentence pairs.
-enum class DataKind : std::uint8_t { images, text, speech, pairs };
+/// file of sentence pairs; none of one that is computed.
+enum class DataKind : std::uint8_t { images, text, speech, pairs, none };
 template <>
-inline constexpr std::array<std::string_view, 4> enum_names<DataKind>{"images", "text", "speech", "pairs"};
+inline constexpr std::array<std::string_view, 5> enum_names<DataKind>{"images", "text", "speech", "pairs",
+                                                                      "none"};
 
 /// A data set as its own file defines it.
 struct DatasetKind {
@@ -52,6 +53,12 @@ extern const DatasetKind segmentation_scenes_kind;
 /// what the program `bible` prints. Throws InvalidArgument where there is no text, no word in it or not
 /// enough of them, and for a vocabulary below 2.
 extern const DatasetKind kjv_text_kind;
+
+/// An example is a pair (a, b) of different numbers below `modulus`; its labels are a and (a + b) mod
+/// modulus, the sums so far: attention to two equal tokens is attention to one. 40 % of all pairs, the same
+/// at every opening, are training examples (Power et al., 2022, learn such sums; Prieto et al., 2025, watch a
+/// softmax round them to certainty). Throws InvalidArgument where `spec.data` is given.
+extern const DatasetKind modular_sums_kind;
 
 /// An example is a verse of the King James Bible, its label the class of its book (see `Genre`): [CLS], the
 /// verse's first sequence_length - 2 tokens, [SEP], and padding up to sequence_length. 1000 verses are test
@@ -106,6 +113,8 @@ inline constexpr std::array datasets{
                  segmentation_scenes_kind},
     DatasetEntry{"kjv_text", "words of the King James Bible, or of any UTF-8 text given with --data",
                  kjv_text_kind},
+    DatasetEntry{"modular_sums", "pairs of numbers below a modulus, with their sums modulo it",
+                 modular_sums_kind},
     DatasetEntry{"verse_genre", "30,102 + 1,000 verses of the King James Bible, 6 classes of books",
                  verse_genre_kind},
     DatasetEntry{"masked_verses",

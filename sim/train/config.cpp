@@ -141,6 +141,9 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("evaluate_every", c.evaluation.every, interval, "steps between evaluations; 0: at the end");
   visit("evaluate_examples", c.evaluation.examples, interval,
         "test examples of an evaluation, from the first on; 0: all");
+  visit("second_execution", c.evaluation.second_execution, check_second_execution,
+        "policy=NAME or accumulate=MODEL: at the end the test examples' log-probabilities are computed once "
+        "more with that policy or those products, and compared; empty: never");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
 
@@ -213,6 +216,7 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 
 Json to_json(const TrainConfig& config) {
   Json json = all_fields(config);
+  if (config.evaluation.second_execution.empty()) json.erase("second_execution");
   for (const EntryTable& table : entry_tables())
     for (const auto& [name, value] : config.*table.values) json[name] = json_of(*table.find(name), value);
   for (const ScalerOptionEntry& option : scaler_option_table) {

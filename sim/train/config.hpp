@@ -71,6 +71,7 @@ struct ProbeSettings {
 struct EvaluationSettings {
   std::int64_t every = 0;
   std::int64_t examples = 0;
+  std::string second_execution{};  ///< "policy=NAME" or "accumulate=MODEL"; empty: none
 };
 
 /// Settings that every run has, beside the options of its entries.
@@ -125,7 +126,8 @@ void set_field(TrainConfig& config, std::string_view given, std::string_view val
 /// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order; of the entries' options those that are set.
+/// Every key and its value, in order; of the entries' options those that are set, and second_execution where
+/// there is one: earlier runs have none.
 [[nodiscard]] Json to_json(const TrainConfig& config);
 /// `json` without the options of other models, data sets and optimizers than its own, which a run's
 /// config.json of earlier versions holds; they had no effect.

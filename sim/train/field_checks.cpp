@@ -58,6 +58,10 @@ void check_probe_policy(const std::string& text) {
   if (!text.empty()) check_policy(text);
 }
 
+void check_second_execution(const std::string& text) {
+  if (!text.empty()) (void)parse_second_execution(text, {});
+}
+
 void check_scales(const std::string& text) {
   (void)parse_scales(text);
 }

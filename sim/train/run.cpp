@@ -44,6 +44,12 @@ std::string reason_of(const RunSettings& settings, const std::exception& error) 
   return memory != nullptr ? memory_advice(settings, *memory) : error.what();
 }
 
+void add_gap(const LogProbabilityGap& gap, Json& summary) {
+  summary["log_probability_gap"] = gap.rms;
+  summary["log_probability_bias"] = gap.mean;
+  summary["largest_log_probability_gap"] = gap.largest;
+}
+
 /// One run in progress.
 class Run {
  public:
@@ -87,6 +93,7 @@ class Run {
     steps_here_ = trainer_.steps_done() - first;
     if (steps_here_ == 0 && !diverged_)
       evaluation_ = trainer_.evaluate();  // killed after its last checkpoint
+    if (!diverged_) gap_ = trainer_.compare_executions();
     return RunEnd::done;
   }
 
@@ -103,6 +110,7 @@ class Run {
               {"test_loss", diverged_ ? Json() : Json(evaluation_.loss)}};
     if (!diverged_ && evaluation_.accuracy) json["accuracy"] = *evaluation_.accuracy;
     recorded_.write_to(json);
+    if (gap_) add_gap(*gap_, json);
     add_initial(json);
     json["lint"] = Json::array();
     for (const Finding& finding : lint(settings_)) json["lint"].push_back(to_json(finding));
@@ -181,6 +189,7 @@ class Run {
   RecordLog records_;
   RunSummary recorded_;  ///< by all records, earlier ones included
   Evaluation evaluation_;
+  std::optional<LogProbabilityGap> gap_{};
   bool diverged_ = false;
   double seconds_ = 0;
   std::int64_t steps_here_ = 0, saved_step_ = 0;

@@ -170,6 +170,10 @@ RunSettings parsed(const TrainConfig& config) {
     settings.later = parse_policy_switch(config.policy_from, settings.policy);
     check_execution_fits(settings, settings.later->policy);
   }
+  if (!config.evaluation.second_execution.empty()) {
+    settings.second = parse_second_execution(config.evaluation.second_execution, settings.policy);
+    check_execution_fits(settings, *settings.second);
+  }
   write_policy(settings.policy, settings.config);
   settings.scaler = &find_scaler(config.loss_scale);
   settings.config.scaler_options = resolve_options(config.loss_scale, config.scaler_options);

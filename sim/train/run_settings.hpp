@@ -16,6 +16,7 @@
 #include "sim/train/config.hpp"
 #include "sim/train/policy_switch.hpp"
 #include "sim/train/scale_probe.hpp"
+#include "sim/train/second_execution.hpp"
 
 namespace halfscope {
 
@@ -28,6 +29,7 @@ struct RunSettings {
   Execution execution{};
   PrecisionPolicy policy{};
   std::optional<PolicySwitch> later{};      ///< empty where the config names none
+  std::optional<PrecisionPolicy> second{};  ///< of the second execution; empty where the config names none
   std::vector<OperandRule> own_operands{};  ///< rules of the policy's that the config adds to a named one's
   Schedule schedule{};
   ClippedGradients clipped_gradients{};

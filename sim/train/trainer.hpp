@@ -68,13 +68,17 @@ class Trainer {
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   StepRecord step();
   [[nodiscard]] Evaluation evaluate();
+  /// Log-probabilities of the test examples' labels under the run's policy less those under its second one;
+  /// empty where the settings have none.
+  [[nodiscard]] std::optional<LogProbabilityGap> compare_executions();
   /// The metric of a model whose mean loss is `loss`; empty where it is no function of the loss.
   [[nodiscard]] std::optional<double> metric_at_loss(double loss) const {
     return model_.make_metric()->at_loss(loss);
   }
   /// Takes a test example through the model, which throws InvalidArgument where it learns from other data;
-  /// and a training example through every loss where the policy has lists of operations: those that it
-  /// refuses throw, and each of its rules is to apply to one.
+  /// for a second execution where its predictions are no probabilities of labels; and a training example
+  /// through every loss where the policy has lists of operations: those that it refuses throw, and each of
+  /// its rules is to apply to one.
   void try_example();
   /// False once an infinity or a NaN has reached the master weights: no later step can mend them.
   [[nodiscard]] bool weights_finite() const;
@@ -104,6 +108,11 @@ class Trainer {
   void store_weights();
   /// Tells the scalers the outcome of a step.
   void update_scalers(const StepRecord& record);
+  /// The test examples of an evaluation.
+  [[nodiscard]] std::int64_t evaluated_examples() const;
+  /// Calls use(batch, its examples) for each batch of an evaluation.
+  template <typename Use>
+  void each_test_batch(const Use& use) const;
   /// Context of passes that nobody observes and nothing learns from.
   [[nodiscard]] StepContext evaluation_context() const;
   /// Runs a step's forward and backward again under `caster`, from the same weights on the same batches.

@@ -34,7 +34,9 @@ void Trainer::try_example() {
   const std::array<std::int64_t, 1> first{0};
   {
     Tape tape(caster_, Phase::evaluation);
-    (void)model_.forward(tape, read_batch(Split::test, first));
+    const Batch batch = read_batch(Split::test, first);
+    const BatchOutcome outcome = model_.forward(tape, batch);
+    if (settings_.second) (void)label_log_probabilities(tape, outcome, batch);
   }
   const std::int64_t segments = settings_.config.checkpoint_segments;
   const bool has_rules = !settings_.policy.rules.empty() || !settings_.own_operands.empty();
@@ -57,24 +59,50 @@ void Trainer::try_example() {
   }
 }
 
-Evaluation Trainer::evaluate() {
-  const DeviceScope scope(settings_.device);
-  caster_.begin_step(evaluation_context());
-  Evaluation total;
-  const std::unique_ptr<Metric> metric = model_.make_metric();
+std::int64_t Trainer::evaluated_examples() const {
   const std::int64_t all = dataset_.size(Split::test), most = settings_.config.evaluation.examples;
-  const std::int64_t size = most == 0 ? all : std::min(most, all);
-  const std::int64_t batch_size = evaluation_batch(dataset_);
+  return most == 0 ? all : std::min(most, all);
+}
+
+template <typename Use>
+void Trainer::each_test_batch(const Use& use) const {
+  const std::int64_t size = evaluated_examples(), batch_size = evaluation_batch(dataset_);
   for (std::int64_t first = 0; first < size; first += batch_size) {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(batch_size, size - first)));
     std::iota(indices.begin(), indices.end(), first);
+    use(read_batch(Split::test, indices), static_cast<double>(indices.size()));
+  }
+}
+
+Evaluation Trainer::evaluate() {
+  const DeviceScope scope(settings_.device);
+  caster_.begin_step(evaluation_context());
+  double loss = 0;
+  const std::unique_ptr<Metric> metric = model_.make_metric();
+  each_test_batch([&](const Batch& batch, double examples) {
     Tape tape(caster_, Phase::evaluation);
-    const Batch batch = read_batch(Split::test, indices);
     const BatchOutcome outcome = model_.forward(tape, batch);
     metric->add(tape, outcome, batch);
-    total.loss += static_cast<double>(tape.value(outcome.loss).item()) * static_cast<double>(indices.size());
-  }
-  return {total.loss / static_cast<double>(size), metric->value(), metric->accuracy(), metric->samples()};
+    loss += static_cast<double>(tape.value(outcome.loss).item()) * examples;
+  });
+  loss /= static_cast<double>(evaluated_examples());
+  return {loss, metric->value(), metric->accuracy(), metric->samples()};
+}
+
+std::optional<LogProbabilityGap> Trainer::compare_executions() {
+  if (!settings_.second) return std::nullopt;
+  const DeviceScope scope(settings_.device);
+  TrackerList nobody;
+  Caster second(*settings_.second, static_cast<std::uint64_t>(settings_.config.seed), nobody);
+  for (Caster* caster : {&caster_, &second}) caster->begin_step(evaluation_context());
+  const auto under = [&](Caster& caster, const Batch& batch) {
+    Tape tape(caster, Phase::evaluation);
+    const BatchOutcome outcome = model_.forward(tape, batch);
+    return label_log_probabilities(tape, outcome, batch);
+  };
+  LogProbabilityGaps gaps;
+  each_test_batch([&](const Batch& batch, double) { gaps.add(under(caster_, batch), under(second, batch)); });
+  return gaps.gap();
 }
 
 }  // namespace halfscope

@@ -78,6 +78,8 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "fp8-formats",
         "fp8-sums",
         "muon-loss-scale",
+        "softmax-collapse",
+        "two-executions",
         "one-sided-rounding",
         "output-layer-accumulation",
         "quantizers",

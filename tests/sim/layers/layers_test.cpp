@@ -7,6 +7,7 @@
 #include "sim/layers/layers.hpp"
 #include "tests/sim/layers/layer_case.hpp"
 #include "tests/sim/tape/leaf.hpp"
+#include "tests/support/array_of.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/random_arrays.hpp"
@@ -243,6 +244,30 @@ TEST_CASE("an evaluation's loss is of the labels themselves", "[layers]") {
   for (const float wrong : {-0.1f, 1.0f, NAN}) {
     check_says(message_of<InvalidArgument>([&] { (void)loss(Phase::training, wrong); }),
                {"layer loss", "label smoothing"});
+  }
+}
+
+/// The gradient of the right one of two logits, `gap` above the other, with sums of the loss in `reduce`.
+float gradient_at(float gap, const char* reduce) {
+  PrecisionPolicy policy;
+  policy.reductions = parse_scoped_accumulate(reduce);
+  TrackerList none;
+  Caster caster(policy, 0, none);
+  Tape tape(caster, Phase::training);
+  ParameterStore store;
+  Parameter& logits = store.add("logits", array_of({1, 2}, {0, gap}));
+  const TensorRef x = linear(tape, "output", tape.input("one", array_of({1, 1}, {1})), logits);
+  tape.backward(softmax_cross_entropy(tape, "loss", x, std::vector<std::int32_t>{1}), 1);
+  return logits.gradient[1];
+}
+
+TEST_CASE("a softmax with sums of p bits has no gradient from a gap of p ln 2 on", "[layers][known]") {
+  for (const auto& [reduce, bits] :
+       {std::pair{"bf16_sequential@loss", 8}, {"fp16_sequential@loss", 11}, {"fp32_chunked(256)@loss", 24}}) {
+    INFO(reduce);
+    const double gap = bits * std::log(2.0);
+    CHECK(gradient_at(static_cast<float>(gap + 0.01), reduce) == 0);
+    CHECK(gradient_at(static_cast<float>(gap - 0.01), reduce) < 0);
   }
 }
 

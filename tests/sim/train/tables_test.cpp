@@ -47,6 +47,7 @@ class SmallData {
  private:
   static constexpr int count = 13;
   [[nodiscard]] std::filesystem::path source(DataKind kind) const {
+    if (kind == DataKind::none) return {};
     if (kind == DataKind::text) return folder_ / "text";
     if (kind == DataKind::pairs) return folder_ / "pairs";
     return kind == DataKind::speech ? folder_ / "speech" : folder_.path();
