@@ -30,7 +30,8 @@ std::string gradient(int step, const char* tensor, const char* role, int zeros) 
 
 TEST_CASE("zeros of the first gradient of a step are examples that the softmax is sure of", "[after2018]") {
   const TemporaryFolder folder;
-  const Experiment experiment{.name = "tiny", .arms = {{"fp32", "", {}}, {"bf16", "", {}}, {"none", "", {}}}};
+  const Experiment experiment{
+      .name = "tiny", .varied = {}, .arms = {{"fp32", "", {}}, {"bf16", "", {}}, {"none", "", {}}}};
   for (const char* arm : {"fp32", "bf16"}) {
     for (const int seed : {0, 1}) {
       put_run(folder, arm, seed);
@@ -57,8 +58,8 @@ TEST_CASE("without records of gradients nothing is said of collapse", "[after201
   const TemporaryFolder folder;
   put_run(folder, "fp32", 0);
   folder.put("fp32/seed0/config.json", Json{{"format_version", 1}, {"modulus", 5}}.dump());
-  const AnalysisResult finding =
-      found(find_softmax_collapse, {.name = "tiny", .arms = {{"fp32", "", {}}}}, {}, folder.path());
+  const AnalysisResult finding = found(
+      find_softmax_collapse, {.name = "tiny", .varied = {}, .arms = {{"fp32", "", {}}}}, {}, folder.path());
   CHECK(finding.sections.empty());
 }
 
