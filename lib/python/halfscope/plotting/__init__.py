@@ -11,6 +11,7 @@ from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
 from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.loss_weights import loss_weight_curve
+from halfscope.plotting.operands import delayed_scales, operand_map
 from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
 from halfscope.plotting.samples import sample_sheets
@@ -22,6 +23,7 @@ from halfscope.plotting.windows import scale_windows
 
 __all__ = [
     "causes_of_zeros",
+    "delayed_scales",
     "dot_errors",
     "dot_errors_by_length",
     "flushed_map",
@@ -37,6 +39,7 @@ __all__ = [
     "mean_squares",
     "metric_curves",
     "moving_scales",
+    "operand_map",
     "predicted_and_counted",
     "ratio_histogram",
     "replayed_scales",

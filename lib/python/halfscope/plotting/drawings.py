@@ -35,6 +35,7 @@ def draw(experiment: Experiment) -> list[Drawing]:
         *_later_figures(experiment),
         *_gradient_figures(experiment),
         *_scale_figures(experiment),
+        *_operand_figures(experiment),
     )
     return [_drawing(name, description, figure) for name, description, figure in candidates if figure]
 
@@ -117,6 +118,16 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
     ):
         words = "Weight gradients below the format's smallest number, over steps"
         yield "small_gradients", words, plotting.small_gradients(experiment)
+
+
+def _operand_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """What the formats of operands lose in each arm that has some."""
+    for arm, runs in experiment.runs.items():
+        if runs:
+            words = f"Operand elements flushed and clipped by {arm}, by layer and step"
+            yield f"operands_{arm}", words, plotting.operand_map(experiment, arm)
+            words = f"Delayed scales of {arm} beside those of the step's own magnitudes"
+            yield f"delayed_scales_{arm}", words, plotting.delayed_scales(experiment, arm)
 
 
 def _drawing(name: str, description: str, figure: Figure) -> Drawing:

@@ -19,6 +19,7 @@ from halfscope.results.loss_scales import baseline, counters, good_arm, static_s
 
 LABELS = 40  # beyond so many rows only some are named
 FEW_ARRIVED = 0.1  # share of FP32's non-zero elements in a cell: the rest was flushed on the way
+BACKWARD = "input \N{LEFTWARDS ARROW}     backward order     \N{LEFTWARDS ARROW} loss"
 COLOURS = "YlOrRd"  # sequential, and dark where much is lost, in grey too
 
 
@@ -35,13 +36,13 @@ def flushed_map(experiment: Experiment, role: str = "activation_gradient") -> Fi
     maps = {arm: shares for arm, shares in maps.items() if list(shares.index) == tensors}
     figure = new_figure(height=min(max(2.2 + 0.17 * len(tensors), 3.2), 9.0))
     panels = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
-    top = _top(maps.values())
+    top = top_share(maps.values())
     lost = {arm: _lost_before(experiment, arm, role).reindex_like(shares) for arm, shares in maps.items()}
     for axes, (arm, shares) in zip(panels, maps.items()):
-        mesh = _draw_map(axes, shares, top)
+        mesh = draw_map(axes, shares, top)
         _hatch(axes, lost[arm].to_numpy(dtype=bool))
         axes.set_title(_panel_title(experiment, arm), loc="left", size=9)
-    _name_rows(panels[0], tensors)
+    name_rows(panels[0], tensors)
     bar = figure.colorbar(mesh, ax=list(panels), pad=0.02, aspect=30)
     bar.set_label("flushed (% of non-zero)")
     bar.outline.set_visible(False)
@@ -93,13 +94,13 @@ def _lost_before(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
     return here < FEW_ARRIVED * in_fp32.reindex_like(here)
 
 
-def _top(maps: Iterable[pd.DataFrame]) -> float:
+def top_share(maps: Iterable[pd.DataFrame]) -> float:
     """Where the colours end: 100 %, or the first round number above all shares, if that is much less."""
     largest = max(shares.max(axis=None) for shares in maps)
     return next((bound for bound in (1, 2, 5, 10, 20, 50) if largest <= bound), 100)
 
 
-def _draw_map(axes: Axes, shares: pd.DataFrame, top: float) -> QuadMesh:
+def draw_map(axes: Axes, shares: pd.DataFrame, top: float) -> QuadMesh:
     """Cells as one picture: as shapes they would make the file large, and show seams."""
     steps = shares.columns.to_numpy(float)
     between = (steps[1:] + steps[:-1]) / 2
@@ -125,10 +126,11 @@ def _hatch(axes: Axes, cells: np.ndarray) -> None:
             axes.add_patch(Rectangle((left, row - 0.5), right - left, 1, **look))
 
 
-def _name_rows(axes: Axes, tensors: list[str]) -> None:
+def name_rows(axes: Axes, tensors: list[str], label: str = BACKWARD) -> None:
+    """Names of rows, or of some of them, beside the cells."""
     every = -(-len(tensors) // LABELS)
     axes.set_yticks(range(0, len(tensors), every), tensors[::every], size=7)
-    axes.set_ylabel("input \N{LEFTWARDS ARROW}     backward order     \N{LEFTWARDS ARROW} loss")
+    axes.set_ylabel(label)
 
 
 def _panel_title(experiment: Experiment, arm: str) -> str:
