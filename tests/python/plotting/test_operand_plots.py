@@ -29,11 +29,10 @@ def counted(step: int, layer: str, operand: str, **more: float) -> dict:
 def written(folder: Path, delayed: bool) -> Experiment:
     """One seed of an arm with operands; a delayed scale that is four times too large in step 5, half before."""
     write_scale_results(folder, seeds=1)
-    own = {1: 8.0, 5: 2.0}
+    scales = {1: {"scale": 4.0, "own_scale": 8.0}, 5: {"scale": 8.0, "own_scale": 2.0}}
     records = [
         {"step": step, "loss": 1.0, "metric": None, "scale": 1.0, "skipped": False, "operands": [
-            counted(step, layer, operand, **({"scale": 4.0 * (step != 1) + 4.0, "own_scale": own[step]} if delayed else {}))
-            for layer in LAYERS for operand in OPERANDS
+            counted(step, layer, operand, **(scales[step] if delayed else {})) for layer in LAYERS for operand in OPERANDS
         ]}
         for step in STEPS
     ]  # fmt: skip
