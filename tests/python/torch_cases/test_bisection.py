@@ -298,3 +298,56 @@ def test_the_first_overflow_has_its_line() -> None:
     assert first.site.line.text == "return self.b(y * y * 1e-6)"
     assert f"8 of 8 elements overflowed, at test_bisection.py:{first.site.line.number}." in emulated.verdict()
     assert "print(halfscope.torch.diagnose(model, loss)) tries it" in " ".join(emulated.verdict().split())
+
+
+LOSING = torch.tensor([6.0, -6.0] * 15 + [0.0, 0.25])  # MXFP4 takes the last one to 0, and the sum with it
+
+
+def products_of_one_layer(kind: str) -> tuple[nn.Module, torch.optim.Optimizer, Callable[[], bool]]:
+    """A layer, and a step whose product of that kind sums over LOSING, and says whether the sum is right."""
+    model = nn.Sequential(nn.Linear(32, 32, bias=False))
+    nn.init.ones_(model[0].weight)
+    optimizer, ones = torch.optim.SGD(model.parameters(), lr=0.0), torch.ones(32, 32)
+    rows = LOSING.expand(32, 32)
+    x = (rows if kind == "forward" else ones).clone().requires_grad_()
+    gradient = {"forward": ones, "data_gradient": rows, "weight_gradient": rows.t()}[kind]
+
+    def right() -> bool:
+        optimizer.zero_grad()
+        x.grad = None
+        y = model(x)
+        y.backward(gradient)
+        found = {"forward": y, "data_gradient": x.grad, "weight_gradient": model[0].weight.grad}[kind]
+        optimizer.step()
+        return bool((found == 0.25).all())
+
+    return model, optimizer, right
+
+
+@pytest.mark.parametrize("kind", ["forward", "data_gradient", "weight_gradient"])
+def test_products_are_candidates_under_a_recipe(kind: str) -> None:
+    model, optimizer, right = products_of_one_layer(kind)
+    with emulate(model, "mxfp4", optimizer=optimizer, rules={"0": "mxfp4"}) as emulated:
+        assert not right()
+    found = emulated.bisect(right, units="products")
+    assert found.layers == (f"{kind}@0",)
+    assert found.rules == {"0": {"operands": f"{kind}=role"}}
+    assert str(found).startswith(f"Keep {kind} of 0 in the formats of their roles: emulate(..., rules={found.rules}).")
+    assert "with nothing in the formats of their roles the result is refused" in found.why
+    with emulate(model, "mxfp4", optimizer=optimizer, rules=found.rules) as emulated:
+        assert right()
+    kinds = {place.partition(".")[0] for _, place in emulated.operands()}
+    assert kinds == {"forward", "data_gradient", "weight_gradient"} - {kind}
+    assert emulated.bisect(right, layers=[f"{name}@0" for name in kinds]).layers == ()
+
+
+def test_products_that_no_recipe_names_are_no_candidates() -> None:
+    model, optimizer, right = products_of_one_layer("forward")
+    with emulate(model, "bf16", optimizer=optimizer) as emulated:
+        right()
+    with pytest.raises(ValueError, match="no operands formats of their own; give a recipe"):
+        emulated.bisect(right, units="products")
+    with emulate(model, "mxfp4", optimizer=optimizer) as emulated:
+        right()
+    with pytest.raises(ValueError, match="no product 'forward@1'; there are forward@0, data_gradient@0"):
+        emulated.bisect(right, layers=["forward@1"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulation.candidates import in_words, rules_of
+from halfscope.torch.emulation.candidates import in_words, rules_of, wide_formats
 from halfscope.torch.emulation.training import Trainee
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
@@ -67,7 +67,7 @@ class Bisection:
             first = "Keep nothing in FP32."
         else:
             kept = ", ".join(map(in_words, self.layers))
-            first = f"Keep {kept} in FP32: emulate(..., rules={self.rules})."
+            first = f"Keep {kept} {wide_formats(self.layers)}: emulate(..., rules={self.rules})."
         return f"{first}\nWhy: {self.why}.\nHow sure: {self.sure}."
 
 
@@ -79,16 +79,13 @@ def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.
     search = _Search(accepts, train, layers, within)
     if search.will_do([]):
         return search.result([])
+    all_wide = f"bisect: with all {len(layers)} candidates {wide_formats(layers)}"
     if search.told(layers) is None:
         raise ValueError(
-            f"bisect: with all {len(layers)} candidates in FP32 the scaler skipped every step too; train more steps, "
-            "or begin with a smaller scale"
+            f"{all_wide} the scaler skipped every step too; train more steps, or begin with a smaller scale"
         )
     if not search.will_do(layers):
-        raise ValueError(
-            f"bisect: with all {len(layers)} candidates in FP32 the result is refused too ({_some(layers)}); it is not "
-            "their formats"
-        )
+        raise ValueError(f"{all_wide} the result is refused too ({_some(layers)}); it is not their formats")
     found: list[str] = []
     candidates = list(layers)
     while True:
@@ -135,17 +132,17 @@ class _Search:
         return Bisection(tuple(found), len(self._known), self._why(found), sure)
 
     def _why(self, found: list[str]) -> str:
-        without, told = self.told([]), self.told(found)
+        without, told, wide = self.told([]), self.told(found), wide_formats(self._layers)
         if isinstance(told, bool):
             if not found:
                 return "the result is accepted so"
             before = "every step is skipped" if without is None else "the result is refused"
-            return f"with nothing in FP32 {before}, with {_these(found)} it is accepted"
-        best = f"{self.told(self._layers):.4g} with all {len(self._layers)} candidates in FP32"
+            return f"with nothing {wide} {before}, with {_these(found)} it is accepted"
+        best = f"{self.told(self._layers):.4g} with all {len(self._layers)} candidates {wide}"
         if not found:
-            return f"{told:.4g} with nothing in FP32, {best}"
+            return f"{told:.4g} with nothing {wide}, {best}"
         before = "every step skipped" if without is None else f"{without:.4g}"
-        return f"{before} with nothing in FP32, {told:.4g} with {_these(found)}, {best}"
+        return f"{before} with nothing {wide}, {told:.4g} with {_these(found)}, {best}"
 
     def told(self, layers: list[str]) -> Any:
         """Yes, no, a number, or None of a training whose steps were all skipped."""

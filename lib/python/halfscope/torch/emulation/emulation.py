@@ -300,8 +300,9 @@ class Emulation:
             says.
         units: of the candidates. "layers": modules that compute something, "" for the model's own operations;
             "operations": layers of PyTorch's, and each operation of other modules; "kinds": all softmaxes, all norms,
-            all products ... of the model. Always also "(stored weights)" and "(optimizer state)" where these are
-            narrow.
+            all products ... of the model. Also "(stored weights)" and "(optimizer state)" where these are narrow.
+            "products": forward, data_gradient and weight_gradient of each layer that a recipe gives formats of
+            operands, as "forward@fc1"; they keep the formats of their roles.
         layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(rules=)` has them.
         within: of a number, how far above that of FP32 it may be, relative to that.
 
@@ -312,10 +313,10 @@ class Emulation:
             raise RuntimeError("bisect: leave the block of emulate first")
         if self._before is None:
             raise RuntimeError("bisect: enter the block of emulate first")
-        computed = self._found.computed
-        if not computed.modules:  # the block had no forward pass that shows the operations
-            computed = self._trained([], accepts)[1].computed
-        candidates = Candidates(self._trainee.model, self._policy, computed)
+        found = self._found
+        if not found.computed.modules:  # the block had no forward pass that shows the operations
+            found = self._trained([], accepts)[1]
+        candidates = Candidates(self._trainee.model, self._policy, found.computed, found.operands.products)
         chosen = candidates.of(units) if layers is None else candidates.chosen(layers)
         return bisect(accepts, chosen, self._train_with_fp32, within)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from halfscope import _core
 
@@ -102,11 +102,20 @@ class OperandTable:
         ]
 
 
+class Product(NamedTuple):
+    """A product of a module's operations of one kind: "forward" of "linear"."""
+
+    module: str
+    operation: str
+    product: str
+
+
 @dataclass
 class OperandBook:
     """Rows of a training, and the casts whose delayed scales are its state."""
 
     rows: dict[tuple[str, str], OperandRow] = field(default_factory=dict)
+    products: dict[Product, None] = field(default_factory=dict)  # with formats of their own, in order of first use
     casts: dict[tuple[str, str, str], Any] = field(default_factory=dict)  # by name, place and format
 
     def cast(self, name: str, place: str, format: str) -> Any:

@@ -18,6 +18,7 @@ ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
 FP32 = "fp32"
 PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
 SUMS = ("accumulate", "reductions")  # keys of a rule, beside its roles
+ADDED = "added operands"  # rules of operands behind those that a module has
 REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
 
 
@@ -73,7 +74,9 @@ class Policy:
             for glob, change in self._rules:
                 if fnmatchcase(module, glob):
                     sums = {key: change[key] for key in SUMS if key in change}
-                    formats = replace(formats, **{key: value for key, value in change.items() if key not in SUMS})
+                    added = change.get(ADDED, "")
+                    formats = replace(formats, **{key: change[key] for key in change if key not in (*SUMS, ADDED)})
+                    formats = replace(formats, operands=", ".join(filter(None, (formats.operands, added))))
             found = self._at[module] = self._with_sums(formats, sums)
         return found
 
@@ -120,6 +123,13 @@ class Policy:
         rules = [(_literal(name), _changes(name, FP32)) for name in modules]
         other.operations = self.operations.and_fp32(operations or [])
         other._rules = [*self._rules, *rules, *([("*", wide)] if wide else [])]
+        return other
+
+    def with_operands(self, rules: Mapping[str, str]) -> Policy:
+        """The same with rules of operands behind those of modules, by name."""
+        other = object.__new__(Policy)
+        other.__dict__ = {**self.__dict__, "_at": {}}
+        other._rules = [*self._rules, *((_literal(name), {ADDED: text}) for name, text in rules.items())]
         return other
 
     def narrow_roles(self, names: list[str]) -> list[str]:
@@ -196,7 +206,7 @@ def _changes(glob: str, change: Any) -> dict[str, str]:
     changes = {role: _quantizer(text) for role, text in roles.items()}
     if "operands" in change:
         _core.layer_operands(change["operands"], "linear", "")
-        changes["operands"] = change["operands"]
+        changes[ADDED] = change["operands"]
     if "accumulate" in change:
         asked = change["accumulate"]
         changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)

@@ -14,7 +14,7 @@ from halfscope import _core
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.marks import Marks, storage_key
 from halfscope.torch.emulation.nodes import Forward
-from halfscope.torch.emulation.operand_table import OperandBook
+from halfscope.torch.emulation.operand_table import OperandBook, Product
 from halfscope.torch.emulation.operations import FIRST_FACTORS, Kind, Operation
 from halfscope.torch.emulation.parameters import Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
@@ -108,7 +108,10 @@ class ProductOperands:
 
         def see(tensor: torch.Tensor, where: str, axis: int, part: int) -> torch.Tensor:
             format = formats.get(where)
-            return tensor if format is None else self._image(tensor, (layer, where, format), axis, part)
+            if format is None:
+                return tensor
+            self.found.products[Product(place.module, operation, where.partition(".")[0])] = None
+            return self._image(tensor, (layer, where, format), axis, part)
 
         return see
 
