@@ -144,8 +144,7 @@ void RowCounter::add_segment(const Segment& segment, const RowScales& row, Block
 void RowCounter::round_elements(std::span<const float> scaled, std::span<float> elements,
                                 std::int64_t first) const {
   if (element.rounding != Rounding::stochastic) return round(scaled, elements, element);
-  for (std::size_t i = 0; i < scaled.size(); ++i)
-    elements[i] = round(scaled[i], element, rounding_bits(stream, static_cast<std::uint64_t>(first) + i));
+  round_stochastic_part(scaled, elements, element, stream, static_cast<std::uint64_t>(first));
 }
 
 }  // namespace halfscope::detail

@@ -22,12 +22,14 @@ std::vector<float> wide_floats(std::size_t count, bool with_specials) {
   return values;
 }
 
+constexpr RandomStream stream{.seed = 9, .step = 2, .site = 4};  // drawn from by stochastic rounding alone
+
 /// The definition: each block's scale, each element rounded and encoded by itself.
 BlockCodes defined_codes(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format) {
   const MatrixShape grid = block_grid(shape, format.block);
   const float amax = detail::tensor_maximum(values, format);
   BlockCodes codes{shape, std::vector<std::uint8_t>(values.size()), {}, detail::tensor_factors(amax, format)};
-  const detail::ElementRounding element(format, {});
+  const detail::ElementRounding element(format, stream);
   for (std::int64_t block = 0; block < grid.rows * grid.columns; ++block) {
     const detail::BlockRange range = detail::block_range(shape, format.block, block);
     const BlockScale scale = detail::choose_scale(values, range, format, codes.tensor, amax);
@@ -51,11 +53,11 @@ void check_segments(const BlockFormat& format, const MatrixShape& shape, bool wi
   for (const Isa isa : available_isas()) {
     const ForcedIsa forced(isa);
     INFO(name_of(isa));
-    const BlockCodes codes = quantise_blocks(values, shape, format);
+    const BlockCodes codes = quantise_blocks(values, shape, format, stream);
     CHECK(codes.scales == expected.scales);
     CHECK(codes.elements == expected.elements);
     std::vector<float> rounded = values;
-    round_blocks(rounded, rounded, shape, format);
+    round_blocks(rounded, rounded, shape, format, stream);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < count; ++i) wrong += same_bits(rounded[i], numbers[i]) ? 0U : 1U;
     CHECK(wrong == 0);
@@ -90,6 +92,17 @@ TEST_CASE("segments are cut where a block is wider than they are, or one column 
   for (const char* name : {"block(fp8_e4m3, 1x1500, e8m0/rceil)", "block(fp4_e2m1, 32x1, e8m0/floor)",
                            "block(fp6_e3m2, 3x7, fp32/te)"}) {
     for (const MatrixShape& shape : {MatrixShape{5, 3100}, {65, 40}})
+      check_segments(parse_block_format(name), shape, true);
+  }
+}
+
+TEST_CASE("elements rounded stochastically are those of the elements one by one", "[block]") {
+  for (const char* name : {"mxfp8_e4m3/stochastic", "mxfp8_e5m2/stochastic(3)", "nvfp4/stochastic(8)",
+                           "nvfp4_16x16/stochastic(8)", "nvfp4/modelopt/stochastic", "fp8_1x128/stochastic(4)",
+                           "nvfp4/four_over_six_mse_256/stochastic(8)",
+                           "block(float8_e4m3fnuz/stochastic, 1x48, e8m0/rceil)",
+                           "block(fp8_e5m2/stochastic(2), 3x1500, e8m0/floor)"}) {
+    for (const MatrixShape& shape : {MatrixShape{1, 1}, {3, 31}, {37, 259}, {2, 2100}, {9, 5000}})
       check_segments(parse_block_format(name), shape, true);
   }
 }

@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/restored.hpp"
 
 namespace halfscope::round_test {
 namespace {
@@ -70,6 +71,32 @@ TEST_CASE("large odd-sized arrays round as scalars do, in place and unaligned", 
       round(unaligned, unaligned, q, stream);
       check_same(q, in, unaligned);
       CHECK((out.front() == 42 && out.back() == 42));
+    }
+  }
+}
+
+TEST_CASE("a part of an array draws its own elements' random bits", "[kernel][round]") {
+  const Quantizer q = parse_quantizer("fp8_e4m3/stochastic(8)");
+  const std::vector<float> in = mixed(q.format, 5000);
+  for (const Isa isa : available_isas()) {
+    const ForcedIsa forced(isa);
+    INFO(name_of(isa));
+    std::vector<float> whole(in.size()), parts = in;
+    round(in, whole, q, stream);
+    for (std::size_t first = 0, count = 0; first < in.size(); first += count) {
+      count = std::min(in.size() - first, 1 + first % 700);
+      const std::span<float> part = std::span(parts).subspan(first, count);
+      round_stochastic_part(part, part, q, stream, first);
+    }
+    CHECK(std::ranges::equal(parts, whole, same_bits));
+    for (const int threads : {1, 3}) {
+      const Threads in_use(threads);
+      std::vector<float> split = in;
+      split.resize(40'000, 1.3f);
+      std::vector<float> expected(split.size());
+      round(split, expected, q, stream);
+      round_in_threads(split, q, stream);
+      CHECK(std::ranges::equal(split, expected, same_bits));
     }
   }
 }

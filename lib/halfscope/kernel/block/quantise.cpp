@@ -6,6 +6,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/stochastic.hpp>
 #include <halfscope/kernel/block/detail/tile.hpp>
 
 namespace halfscope {
@@ -83,6 +84,8 @@ void round_blocks(std::span<const float> in, std::span<float> out, const MatrixS
                   const BlockFormat& format, const RandomStream& stream) {
   check_matrix_size("round_blocks", out.size(), shape);
   check_matrix_size("round_blocks", in.size(), shape);
+  if (format.element.rounding == Rounding::stochastic)
+    return detail::write_stochastic_values({in, shape, format}, stream, out);
   if (!detail::rounds_in_segments(format))
     return decode_blocks(quantise_blocks(in, shape, format, stream), format, out);
   const detail::TensorInBlocks tensor(in, shape, format);

@@ -30,7 +30,12 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
 /// same array but not overlap otherwise. Throws InvalidArgument if their sizes differ.
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream = {});
 
-/// The same in place, split over the threads but for stochastic rounding, whose stream is indexed by element.
+/// The same of the part of an array that begins at element `first`, rounded stochastically on the CPU:
+/// element i of the part draws rounding_bits(stream, first + i).
+void round_stochastic_part(std::span<const float> in, std::span<float> out, const Quantizer& q,
+                           const RandomStream& stream, std::uint64_t first);
+
+/// As `round` in place, split over the threads.
 void round_in_threads(std::span<float> values, const Quantizer& q, const RandomStream& stream = {});
 
 }  // namespace halfscope

@@ -129,7 +129,7 @@ void round_isa<target_isa>(const float* in, float* out, std::size_t count, const
     case Rounding::to_odd:
       return round_generic<Rounding::to_odd>(in, out, count, grid);
     case Rounding::stochastic:
-      return round_stochastic_isa<target_isa>(in, out, count, q, stream);
+      return round_stochastic_isa<target_isa>(in, out, count, q, {stream});
   }
 }
 

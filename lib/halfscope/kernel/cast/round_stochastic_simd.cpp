@@ -245,13 +245,17 @@ void round_tile(const float* in, float* out, std::size_t count, const std::uint1
 
 template <>
 void round_stochastic_isa<target_isa>(const float* in, float* out, std::size_t count, const Quantizer& q,
-                                      const RandomStream& stream) {
+                                      const PartStream& part) {
   const RoundingGrid grid = rounding_grid(q);
-  const Keys keys = keys_of(stream.seed);
-  alignas(64) std::uint16_t random[tile];
-  for (std::size_t start = 0; start < count; start += tile) {
-    draw(stream, keys, start / 8, random);
-    round_tile(in + start, out + start, count - start < tile ? count - start : tile, random, grid);
+  const Keys keys = keys_of(part.stream.seed);
+  alignas(64) std::uint16_t random[tile + lanes] = {};  // vectors read beyond the last element's
+  for (std::size_t start = 0; start < count;) {
+    const std::uint64_t index = part.first + start;
+    const std::size_t skipped = index % 8, drawn = tile - skipped;
+    draw(part.stream, keys, index / 8, random);
+    const std::size_t some = count - start < drawn ? count - start : drawn;
+    round_tile(in + start, out + start, some, random + skipped, grid);
+    start += some;
   }
 }
 

@@ -89,9 +89,9 @@ class TileScaler {
   std::vector<BlockScale> scales_{};
 };
 
-/// Calls body(tile) for all tiles, split over the threads.
+/// Calls body(scaler, first, count) for ranges of consecutive tiles, split over the threads.
 template <typename Body>
-void visit_tiles(const TensorInBlocks& tensor, const Body& body) {
+void visit_tile_ranges(const TensorInBlocks& tensor, const Body& body) {
   const TileGrid grid(tensor);
   const BlockScaler scaler(tensor.format, tensor.factors);
   constexpr std::int64_t elements_per_range = 16384;
@@ -99,6 +99,14 @@ void visit_tiles(const TensorInBlocks& tensor, const Body& body) {
   const std::int64_t grain = std::max<std::int64_t>(1, elements_per_range / elements);
   parallel_for_ranges(grid.count, grain, [&](std::int64_t first, std::int64_t count) {
     TileScaler tiles(tensor, grid, scaler);
+    body(tiles, first, count);
+  });
+}
+
+/// Calls body(tile) for all tiles, split over the threads.
+template <typename Body>
+void visit_tiles(const TensorInBlocks& tensor, const Body& body) {
+  visit_tile_ranges(tensor, [&](TileScaler& tiles, std::int64_t first, std::int64_t count) {
     for (std::int64_t i = first; i < first + count; ++i) body(tiles.scale(i));
   });
 }
