@@ -157,7 +157,12 @@ void check_counts(const BlockFormat& format, const MatrixShape& shape) {
       const ForcedIsa forced(isa);
       INFO(to_string(format) << ", " << shape.rows << " x " << shape.columns << ", numbers "
                              << static_cast<int>(kind) << ", " << name_of(isa));
-      const BlockCounts counts = count_blocks(values, shape, format);
+      std::vector<float> rounded(values.size()), direct(values.size()), in_place = values;
+      round_blocks(values, direct, shape, format);
+      const BlockCounts counts = count_blocks(values, shape, format, {}, rounded);
+      CHECK(std::ranges::equal(rounded, direct, same_bits));
+      CHECK(count_blocks(in_place, shape, format, {}, in_place) == expected);
+      CHECK(std::ranges::equal(in_place, direct, same_bits));
       CHECK(counts.flushed == expected.flushed);
       CHECK(counts.subnormal == expected.subnormal);
       CHECK(counts.clipped == expected.clipped);
@@ -189,6 +194,17 @@ TEST_CASE("counts are the same where blocks do not fit segments, or the elements
     for (const MatrixShape& shape : {MatrixShape{5, 3100}, {65, 40}})
       check_counts(parse_block_format(name), shape);
   }
+}
+
+TEST_CASE("the counts of one part are those of many, however large it is", "[block]") {
+  const std::int64_t rows = 1100;  // more groups than planes of bits hold
+  const std::vector<float> values = numbers(static_cast<std::size_t>(rows * counted_segment), Numbers::wide);
+  const BlockCounter counter(parse_block_format("mxfp8_e4m3"), 0, ScaledExponents::counted);
+  BlockCounts all, merged;
+  const CountedPart whole{.values = values, .shape = {rows, counted_segment}};
+  counter.add(whole, all);
+  for (std::int64_t row = 0; row < rows; row += 100) counter.add(whole.rows(row, 100), merged);
+  CHECK(all == merged);
 }
 
 TEST_CASE("an empty matrix has no counts", "[block]") {

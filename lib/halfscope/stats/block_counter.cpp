@@ -6,6 +6,7 @@
 
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/tile.hpp>
 #include <halfscope/stats/detail/row_counter.hpp>
 
 namespace halfscope {
@@ -17,7 +18,7 @@ struct BandBlocks {
   std::vector<BlockMaxima> maxima;
   std::vector<float> amax;
   std::vector<BlockScale> scales;
-  std::vector<std::uint8_t> marks;
+  std::vector<std::uint32_t> marks;
 
   explicit BandBlocks(std::size_t count) : maxima(count), amax(count), scales(count), marks(count) {}
 };
@@ -45,10 +46,10 @@ float finite_maximum(std::span<const float> values, const detail::BlockRange& ra
   return largest;
 }
 
-void count_scales(std::span<const BlockScale> scales, ScaleFormat format, detail::CodeTables& tables,
+void count_scales(std::span<const BlockScale> scales, ScaleFormat format, detail::PartTables& tables,
                   BlockCounts& counts) {
   const auto table = [&](std::size_t i) -> auto& {
-    return tables.scales.counts[i % FieldTables::tables];
+    return tables.scales.counts[i % CodeTables::tables];
   };
   if (format != ScaleFormat::fp32) {
     for (std::size_t i = 0; i < scales.size(); ++i) ++table(i)[scales[i].code];
@@ -64,10 +65,26 @@ void count_scales(std::span<const BlockScale> scales, ScaleFormat format, detail
   }
 }
 
-KindsOfBlocks mark_blocks(detail::BandBlocks& blocks, const detail::RowCounter& rows, ScaleStep step) {
+/// The largest finite magnitudes of a band's blocks.
+void find_finite_maxima(const CountedPart& band, const BlockShape& block, detail::BandBlocks& blocks) {
+  for (std::size_t i = 0; i < blocks.amax.size(); ++i) {
+    const std::uint32_t largest = blocks.maxima[i].number;
+    blocks.amax[i] = from_bits(largest);
+    if (largest != infinity_bits) continue;
+    const detail::BlockRange range = detail::block_range(band.shape, block, static_cast<std::int64_t>(i));
+    blocks.amax[i] = finite_maximum(band.values, range);
+  }
+}
+
+KindsOfBlocks mark_blocks(const CountedPart& band, const BlockFormat& format, const detail::RowCounter& rows,
+                          detail::BandBlocks& blocks) {
   const MarkLimits limits{rows.limits, from_bits(rows.element.format.max_finite_bits()), rows.tensor_scale,
-                          step};
-  return mark_blocks({blocks.maxima, blocks.amax, blocks.scales}, limits, blocks.marks);
+                          format.rule->step, BinadePlanes::end_of(rows.element.format)};
+  const BlocksToMark to_mark{blocks.maxima, blocks.amax, blocks.scales};
+  KindsOfBlocks kinds;
+  if (mark_ordinary_blocks(to_mark, limits, blocks.marks, kinds)) return kinds;
+  find_finite_maxima(band, format.block, blocks);
+  return mark_blocks(to_mark, limits, blocks.marks);
 }
 
 void add_kinds(const KindsOfBlocks& kinds, BlockCounts& counts) {
@@ -98,19 +115,19 @@ BlockCounter::BlockCounter(const BlockFormat& format, float tensor_amax, ScaledE
       exponents_(exponents),
       stream_(stream) {}
 
+bool BlockCounter::rounds() const {
+  return detail::rounds_in_segments(format_) && row_counter(format_, tensor_).at_once;
+}
+
 void BlockCounter::add(const CountedPart& part, BlockCounts& counts) const {
   detail::RowCounter rows = row_counter(format_, tensor_);
   rows.exponents = exponents_;
   rows.stream = stream_;
-  detail::CodeTables tables;
+  detail::PartTables tables(format_.element.format);
   detail::BandBlocks blocks(static_cast<std::size_t>(block_grid(part.shape, format_.block).columns));
   for (std::int64_t row = 0; row < part.shape.rows; row += format_.block.rows) {
     const std::int64_t height = std::min<std::int64_t>(format_.block.rows, part.shape.rows - row);
-    const auto begin = static_cast<std::size_t>(row * part.shape.columns);
-    const CountedPart band{part.values.subspan(begin, static_cast<std::size_t>(height * part.shape.columns)),
-                           {height, part.shape.columns},
-                           part.first_of(row),
-                           part.row_stride};
+    const CountedPart band = part.rows(row, height);
     scale_band(band, blocks);
     count_band(band, rows, blocks, tables, counts);
   }
@@ -120,30 +137,23 @@ void BlockCounter::add(const CountedPart& part, BlockCounts& counts) const {
 void BlockCounter::scale_band(const CountedPart& band, detail::BandBlocks& blocks) const {
   const std::int64_t columns = band.shape.columns;
   find_maxima({band.values.data(), band.shape.rows, columns, columns, format_.block.columns}, blocks.maxima);
-  const bool chooses = format_.rule->choice != ScaleChoice::single;
-  if (!chooses) scaler_.scale(blocks.maxima, blocks.scales);
+  if (format_.rule->choice == ScaleChoice::single) return scaler_.scale(blocks.maxima, blocks.scales);
   for (std::size_t i = 0; i < blocks.scales.size(); ++i) {
-    const BlockMaxima& maxima = blocks.maxima[i];
-    const auto range = [&] {  // its divisions take as long as a scale
-      return detail::block_range(band.shape, format_.block, static_cast<std::int64_t>(i));
-    };
-    if (chooses)
-      blocks.scales[i] = detail::choose_scale(band.values, range(), format_, tensor_, tensor_amax_);
-    const bool has_infinity = maxima.number == infinity_bits;
-    blocks.amax[i] = has_infinity ? finite_maximum(band.values, range()) : from_bits(maxima.number);
+    const auto range = detail::block_range(band.shape, format_.block, static_cast<std::int64_t>(i));
+    blocks.scales[i] = detail::choose_scale(band.values, range, format_, tensor_, tensor_amax_);
   }
 }
 
 void BlockCounter::count_band(const CountedPart& band, const detail::RowCounter& rows,
-                              detail::BandBlocks& blocks, detail::CodeTables& tables,
+                              detail::BandBlocks& blocks, detail::PartTables& tables,
                               BlockCounts& counts) const {
   const ScaleStep step = format_.rule->step;
   count_scales(blocks.scales, format_.scale(), tables, counts);
-  add_kinds(mark_blocks(blocks, rows, step), counts);
+  add_kinds(mark_blocks(band, format_, rows, blocks), counts);
   counts.blocks += std::ssize(blocks.scales);
   const detail::ScaledBlocks scaled{{blocks.scales, format_.block.columns, step}, blocks.marks};
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    rows.add(band.row(i), scaled, band.first_of(i), tables, counts);
+    rows.add({band.row(i), band.first_of(i), band.rounded_row(i)}, scaled, tables, counts);
 }
 
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
@@ -151,15 +161,15 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
   BlockFormat format{.element = quantizer, .block = {1, static_cast<int>(counted_segment)}};
   format.element.overflow = Overflow::saturate;
   const detail::RowCounter rows = row_counter(format, {});
-  detail::CodeTables tables;
+  detail::PartTables tables(quantizer.format);
   const MatrixShape row{1, part.shape.columns};
   detail::BandBlocks blocks(static_cast<std::size_t>(block_grid(row, format.block).columns));
   std::ranges::fill(blocks.scales, scale);
   for (std::int64_t i = 0; i < part.shape.rows; ++i) {
     find_row_maxima(part.row(i), counted_segment, blocks.maxima);
-    for (std::size_t k = 0; k < blocks.amax.size(); ++k) blocks.amax[k] = from_bits(blocks.maxima[k].any);
-    (void)mark_blocks(blocks, rows, ScaleStep::multiply);
-    rows.add(part.row(i), {{blocks.scales, counted_segment}, blocks.marks}, part.first_of(i), tables, counts);
+    (void)mark_blocks(part.rows(i, 1), format, rows, blocks);
+    rows.add({part.row(i), part.first_of(i)}, {{blocks.scales, counted_segment}, blocks.marks}, tables,
+             counts);
   }
 }
 

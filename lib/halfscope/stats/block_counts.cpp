@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -16,10 +17,14 @@ namespace halfscope {
 
 void SquareSums::add(double squares) {
   if (squares == 0) return;
-  constexpr int bits = 31;
-  const int exponent = std::ilogb(squares);
-  binades_[static_cast<std::size_t>(exponent - lowest)] +=
-      std::llrint(std::ldexp(squares, bits - 1 - exponent));
+  // Rounded to the nearest significand of 31 bits, ties to even.
+  constexpr int dropped = 22;
+  const auto bits = std::bit_cast<std::uint64_t>(squares);
+  const auto field = static_cast<int>(bits >> 52);
+  const std::uint64_t significand = (bits & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
+  const std::uint64_t half = (std::uint64_t{1} << (dropped - 1)) - 1 + (significand >> dropped & 1);
+  binades_[static_cast<std::size_t>(field - 1023 - lowest)] +=
+      static_cast<std::int64_t>((significand + half) >> dropped);
 }
 
 void SquareSums::merge(const SquareSums& part) {
@@ -85,20 +90,26 @@ BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape
   }
   const BlockCounter counter(format, detail::tensor_maximum(values, format), ScaledExponents::counted,
                              stream);
-  constexpr std::int64_t parts = 64;
-  const std::int64_t bands = block_grid(shape, format.block).rows, grain = bands / parts + 1;
+  constexpr std::int64_t most_parts = 64, least_elements = std::int64_t{1} << 17;
+  const std::int64_t bands = block_grid(shape, format.block).rows;
+  const std::int64_t parts = std::clamp<std::int64_t>(std::ssize(values) / least_elements, 1, most_parts);
+  const std::int64_t grain = bands / parts + 1;
+  const std::span<float> at_once = counter.rounds() ? rounded : std::span<float>{};
   std::vector<BlockCounts> found(static_cast<std::size_t>((bands + grain - 1) / grain));
   parallel_for_ranges(bands, grain, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t row = first * format.block.rows;
     const MatrixShape part{std::min(count * format.block.rows, shape.rows - row), shape.columns};
     const auto begin = static_cast<std::size_t>(row * shape.columns);
     const auto elements = static_cast<std::size_t>(part.rows * part.columns);
-    counter.add({values.subspan(begin, elements), part, row * shape.columns},
+    counter.add({.values = values.subspan(begin, elements),
+                 .shape = part,
+                 .first = row * shape.columns,
+                 .rounded = at_once.empty() ? at_once : at_once.subspan(begin, elements)},
                 found[static_cast<std::size_t>(first / grain)]);
   });
   BlockCounts all;
   for (const BlockCounts& part : found) all.merge(part);
-  if (!rounded.empty()) round_blocks(values, rounded, shape, format, stream);
+  if (!rounded.empty() && at_once.empty()) round_blocks(values, rounded, shape, format, stream);
   return all;
 }
 

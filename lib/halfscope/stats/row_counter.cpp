@@ -1,4 +1,5 @@
 // The steps of a segment: scales spread over its columns, elements at their scale, rounded, counted, squared.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -41,10 +42,16 @@ void add_exponents(const ScaledRow& row, BlockCounts& counts) {
   }
 }
 
-void add_subnormal_exponents(std::span<const float> scaled, BlockCounts& counts) {
+/// Adds the exponents of numbers below the planes' binades.
+void add_exponents_below(const OrdinaryRow& row, ScaleStep step, const BinadePlanes& planes,
+                         BlockCounts& counts) {
+  alignas(64) std::array<std::array<float, counted_segment>, 2> buffers;
+  const std::size_t size = row.values.size();
+  const auto scaled = std::span(buffers[0]).first(size), scales = std::span(buffers[1]).first(size);
+  bring_to_scale(row.values, {row.scales, static_cast<std::int64_t>(row.columns), step}, 0, scaled, scales);
   for (const float x : scaled) {
     const std::uint32_t magnitude = magnitude_bits(x);
-    if (magnitude == 0 || magnitude >> 23 != 0) continue;
+    if (magnitude == 0 || planes.holds(magnitude)) continue;
     ++counts.exponents[static_cast<std::size_t>(floor_log2(from_bits(magnitude)) -
                                                 BlockCounts::first_exponent)];
   }
@@ -52,10 +59,15 @@ void add_subnormal_exponents(std::span<const float> scaled, BlockCounts& counts)
 
 }  // namespace
 
-void CodeTables::finish(ScaleFormat format, BlockCounts& counts) const {
-  constexpr std::size_t offset = -126 - BlockCounts::first_exponent - 1, infinity = 255;
-  for (std::size_t field = 1; field < infinity; ++field) counts.exponents[field + offset] += fields.of(field);
-  for (std::size_t code = 0; code < FieldTables::fields; ++code) counts.scale_codes[code] += scales.of(code);
+void PartTables::settle_binades(BlockCounts& counts) {
+  constexpr std::size_t offset = -126 - BlockCounts::first_exponent - 1;
+  const std::size_t lowest = offset + binades.first_field;
+  binades.settle(std::span(counts.exponents).subspan(lowest).first<BinadePlanes::binades>());
+}
+
+void PartTables::finish(ScaleFormat format, BlockCounts& counts) {
+  settle_binades(counts);
+  for (std::size_t code = 0; code < CodeTables::codes; ++code) counts.scale_codes[code] += scales.of(code);
   if (format == ScaleFormat::e8m0) {
     counts.least_scales += scales.of(0);
     counts.largest_scales += scales.of(e8m0::largest_code);
@@ -68,29 +80,35 @@ void CodeTables::finish(ScaleFormat format, BlockCounts& counts) const {
   }
 }
 
-void RowCounter::add(std::span<const float> row, const ScaledBlocks& blocks, std::int64_t first,
-                     CodeTables& tables, BlockCounts& counts) const {
-  for (std::int64_t at = 0; at < std::ssize(row); at += counted_segment) {
-    const auto size = static_cast<std::size_t>(std::min(counted_segment, std::ssize(row) - at));
-    const Segment segment{row.subspan(static_cast<std::size_t>(at), size), at, first + at};
+void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTables& tables,
+                     BlockCounts& counts) const {
+  const std::int64_t columns = std::ssize(row.values);
+  for (std::int64_t at = 0; at < columns; at += counted_segment) {
+    const auto from = static_cast<std::size_t>(at);
+    const auto size = static_cast<std::size_t>(std::min(counted_segment, columns - at));
+    const bool writes = !row.rounded.empty();
+    const Segment segment{{row.values.subspan(from, size), row.first + at,
+                           writes ? row.rounded.subspan(from, size) : std::span<float>{}},
+                          at};
     const std::optional<ScaledBlocks> whole = whole_blocks(segment, blocks);
-    std::uint8_t marks = whole ? 0 : BlockMark::special;
-    for (const std::uint8_t mark : whole ? whole->marks : std::span<const std::uint8_t>{}) marks |= mark;
+    std::uint32_t marks = whole ? 0 : BlockMark::special;
+    for (const std::uint32_t mark : whole ? whole->marks : std::span<const std::uint32_t>{}) marks |= mark;
     if ((marks & BlockMark::special) != 0) {
       add_segment(segment, blocks.scales, counts);
+      if (writes) write_segment(segment, blocks.scales);
       continue;
     }
-    const auto columns = static_cast<std::size_t>(whole->scales.columns);
-    const OrdinaryRow ordinary{segment.values, whole->scales.blocks, columns};
-    add_at_once(ordinary, tables, counts);
+    const auto block_columns = static_cast<std::size_t>(whole->scales.columns);
+    const OrdinaryRow ordinary{segment.row.values, whole->scales.blocks, block_columns};
     if ((marks & BlockMark::clips) != 0) add_beyond(ordinary, blocks.scales.step, counts);
+    add_at_once(ordinary, segment.row.rounded.data(), tables, counts);
   }
 }
 
 std::optional<ScaledBlocks> RowCounter::whole_blocks(const Segment& segment,
                                                      const ScaledBlocks& blocks) const {
   if (!at_once) return std::nullopt;
-  const std::int64_t columns = blocks.scales.columns, size = std::ssize(segment.values);
+  const std::int64_t columns = blocks.scales.columns, size = std::ssize(segment.row.values);
   const std::int64_t first = segment.column / columns, in_block = segment.column % columns;
   const auto part = [&](std::int64_t count, std::int64_t of) {
     const auto from = static_cast<std::size_t>(first), number = static_cast<std::size_t>(count);
@@ -102,23 +120,25 @@ std::optional<ScaledBlocks> RowCounter::whole_blocks(const Segment& segment,
   return part((size + columns - 1) / columns, columns);
 }
 
-void RowCounter::add_at_once(const OrdinaryRow& row, CodeTables& tables, BlockCounts& counts) const {
+void RowCounter::add_at_once(const OrdinaryRow& row, float* rounded, PartTables& tables,
+                             BlockCounts& counts) const {
+  if (rounded == row.values.data()) {
+    alignas(64) std::array<float, counted_segment> values;
+    std::ranges::copy(row.values, values.begin());
+    return add_at_once({std::span(values).first(row.values.size()), row.scales, row.columns}, rounded, tables,
+                       counts);
+  }
   const bool has_exponents = exponents == ScaledExponents::counted;
-  alignas(64) std::array<float, counted_segment> scaled;
+  if (tables.binades.is_full(row.values.size())) tables.settle_binades(counts);
   const OrdinaryCounts found =
-      count_ordinary(row, *at_once, limits.normal, has_exponents ? scaled.data() : nullptr);
+      count_ordinary(row, *at_once, limits.normal, {rounded, has_exponents ? &tables.binades : nullptr});
   counts.elements += std::ssize(row.values);
   counts.zeros += found.zeros;
   counts.flushed += found.zero_values - found.zeros;
   counts.subnormal += found.subnormal;
   counts.signal.add(found.signal);
   counts.error.add(found.error);
-  if (!has_exponents) return;
-  const std::span<const float> at_scale = std::span(scaled).first(row.values.size());
-  const std::int64_t below_normal = tables.fields.of(0);
-  tables.fields.add(at_scale);
-  // Most often zeros alone have the field 0.
-  if (tables.fields.of(0) - below_normal > found.zeros) add_subnormal_exponents(at_scale, counts);
+  if (found.is_below_planes) add_exponents_below(row, at_once->step, tables.binades, counts);
 }
 
 void RowCounter::add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts& counts) const {
@@ -128,17 +148,24 @@ void RowCounter::add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts&
 }
 
 void RowCounter::add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const {
-  const std::span<const float> values = segment.values;
+  const std::span<const float> values = segment.row.values;
   alignas(64) std::array<std::array<float, counted_segment>, 5> buffers;
   const auto buffer = [&](std::size_t i) { return std::span(buffers[i]).first(values.size()); };
   const auto scales = buffer(0), scaled = buffer(1), elements = buffer(2), known = buffer(3),
              errors = buffer(4);
   bring_to_scale(values, row, segment.column, scaled, scales);
-  round_elements(scaled, elements, segment.first);
+  round_elements(scaled, elements, segment.row.first);
   const ScaledRow all{values, scaled, elements, scales, tensor_scale};
   add_elements(count_elements(all, limits, known, errors), std::ssize(values), counts);
   add_squares(known, errors, counts);
   if (exponents == ScaledExponents::counted) add_exponents(all, counts);
+}
+
+void RowCounter::write_segment(const Segment& segment, const RowScales& row) const {
+  SegmentScales scales;
+  spread_scales(row.blocks, static_cast<std::size_t>(row.columns), static_cast<std::size_t>(segment.column),
+                segment.row.values.size(), scales);
+  write_values(segment.row.values, scales, *at_once, segment.row.rounded.data());
 }
 
 void RowCounter::round_elements(std::span<const float> scaled, std::span<float> elements,

@@ -11,7 +11,7 @@ namespace halfscope {
 
 namespace detail {
 struct BandBlocks;
-struct CodeTables;
+struct PartTables;
 struct RowCounter;
 }  // namespace detail
 
@@ -27,9 +27,24 @@ struct CountedPart {
   std::int64_t first = 0;       ///< index of its first element in the tensor, for stochastic rounding
   std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
 
+  std::span<float> rounded{};  ///< gets what round_blocks gives, unless it is empty; may be `values`
+
   [[nodiscard]] std::span<const float> row(std::int64_t i) const {
     const auto columns = static_cast<std::size_t>(shape.columns);
     return values.subspan(static_cast<std::size_t>(i) * columns, columns);
+  }
+  [[nodiscard]] std::span<float> rounded_row(std::int64_t i) const {
+    const auto columns = static_cast<std::size_t>(shape.columns);
+    return rounded.empty() ? rounded : rounded.subspan(static_cast<std::size_t>(i) * columns, columns);
+  }
+  [[nodiscard]] CountedPart rows(std::int64_t from, std::int64_t count) const {
+    const auto begin = static_cast<std::size_t>(from * shape.columns);
+    const auto size = static_cast<std::size_t>(count * shape.columns);
+    return {values.subspan(begin, size),
+            {count, shape.columns},
+            first_of(from),
+            row_stride,
+            rounded.empty() ? rounded : rounded.subspan(begin, size)};
   }
   /// Index in the tensor of the first element of row i.
   [[nodiscard]] std::int64_t first_of(std::int64_t i) const {
@@ -49,11 +64,13 @@ class BlockCounter {
                const RandomStream& stream = {});
 
   void add(const CountedPart& part, BlockCounts& counts) const;
+  /// Whether parts are rounded in the same pass; other formats' parts have no place for results.
+  [[nodiscard]] bool rounds() const;
 
  private:
   void scale_band(const CountedPart& band, detail::BandBlocks& blocks) const;
   void count_band(const CountedPart& band, const detail::RowCounter& rows, detail::BandBlocks& blocks,
-                  detail::CodeTables& tables, BlockCounts& counts) const;
+                  detail::PartTables& tables, BlockCounts& counts) const;
 
   BlockFormat format_;
   float tensor_amax_;

@@ -6,24 +6,35 @@
 #include <span>
 
 #include <halfscope/kernel/block/detail/count.hpp>
+#include <halfscope/kernel/block/detail/marks.hpp>
 #include <halfscope/kernel/block/detail/ordinary.hpp>
 #include <halfscope/stats/detail/block_counter.hpp>
 
 namespace halfscope::detail {
 
-/// Scales and exponents of a part in tables, beside its counts.
-struct CodeTables {
-  FieldTables scales;  ///< by code; FP32 scales by their exponent field
-  FieldTables fields;  ///< numbers at their block's scale; exponents of subnormal ones are added at once
+/// Scales and exponents of a part, beside its counts.
+struct PartTables {
+  explicit PartTables(const FloatFormat& element) : binades(element) {}
 
+  CodeTables scales;     ///< by code; FP32 scales by their exponent field
+  BinadePlanes binades;  ///< most elements at their block's scale; the others' exponents are added at once
+
+  void settle_binades(BlockCounts& counts);
   /// Adds the tables to the counts of blocks with that scale format.
-  void finish(ScaleFormat format, BlockCounts& counts) const;
+  void finish(ScaleFormat format, BlockCounts& counts);
 };
 
 /// Blocks of a row or of a band of rows.
 struct ScaledBlocks {
   RowScales scales;
-  std::span<const std::uint8_t> marks;  ///< mark of each block
+  std::span<const std::uint32_t> marks;  ///< mark of each block
+};
+
+/// Elements of a row, the index in the tensor of the first one, and the place of what they are rounded to.
+struct CountedRow {
+  std::span<const float> values;
+  std::int64_t first = 0;
+  std::span<float> rounded{};  ///< may be empty, or the values themselves
 };
 
 /// How the elements of a row are rounded and counted.
@@ -37,23 +48,23 @@ struct RowCounter {
   /// elements are not rounded to the nearest.
   std::optional<SegmentRounding> at_once{};
 
-  /// Adds elements, signal and error of a row whose first element has the index `first` in its tensor.
-  void add(std::span<const float> row, const ScaledBlocks& blocks, std::int64_t first, CodeTables& tables,
-           BlockCounts& counts) const;
+  /// Adds elements, signal and error of a row, and writes it rounded, which takes `at_once`.
+  void add(const CountedRow& row, const ScaledBlocks& blocks, PartTables& tables, BlockCounts& counts) const;
 
  private:
-  /// Columns of a row: the first one's number, and its element's index in the tensor.
+  /// Columns of a row from `column` on.
   struct Segment {
-    std::span<const float> values;
-    std::int64_t column, first;
+    CountedRow row;
+    std::int64_t column;
   };
   /// The segment's blocks, where they are whole ones, or one of which it is a part.
   [[nodiscard]] std::optional<ScaledBlocks> whole_blocks(const Segment& segment,
                                                          const ScaledBlocks& blocks) const;
-  void add_at_once(const OrdinaryRow& row, CodeTables& tables, BlockCounts& counts) const;
+  void add_at_once(const OrdinaryRow& row, float* rounded, PartTables& tables, BlockCounts& counts) const;
   void add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts& counts) const;
   void add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const;
   void round_elements(std::span<const float> scaled, std::span<float> elements, std::int64_t first) const;
+  void write_segment(const Segment& segment, const RowScales& row) const;
 };
 
 }  // namespace halfscope::detail

@@ -73,28 +73,8 @@ HALFSCOPE_HD FourInts largest_of_each(const Ints (&x)[4]) {
   return quartered(in_pairs(even, odd));
 }
 
-/// The smaller and the larger one of two numbers; of a NaN and a number, either.
-HALFSCOPE_HD FloatVec smaller(FloatVec x, FloatVec y) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_min_ps(0xFFFF, x, y);
-#elif defined(__AVX2__)
-  return _mm256_min_ps(x, y);
-#elif defined(__SSE2__)
-  return _mm_min_ps(x, y);
-#else
+HALFSCOPE_HD Ints smaller(Ints x, Ints y) {
   return x < y ? x : y;
-#endif
-}
-HALFSCOPE_HD FloatVec larger(FloatVec x, FloatVec y) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_max_ps(0xFFFF, x, y);
-#elif defined(__AVX2__)
-  return _mm256_max_ps(x, y);
-#elif defined(__SSE2__)
-  return _mm_max_ps(x, y);
-#else
-  return x > y ? x : y;
-#endif
 }
 
 }  // namespace

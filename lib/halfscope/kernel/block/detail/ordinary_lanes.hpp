@@ -13,26 +13,28 @@ namespace {
 template <ScaleStep step, ZeroSign zero>
 struct OrdinaryLanes {
   explicit OrdinaryLanes(const RoundingGrid& grid)
-      : least(all_lanes(from_bits(grid.min_normal_field << 23))),
-        largest(all_lanes(from_bits(grid.max_finite))),
+      : least(all_lanes(grid.min_normal_field << 23)),
+        largest(all_lanes(grid.max_finite)),
         dropped(all_lanes(grid.dropped_bits << 23)) {}
 
   HALFSCOPE_HD FloatVec scaled(FloatVec x, FloatVec factor) const {
     const FloatVec exact = step == ScaleStep::multiply ? x * factor : x / factor;
     return zero == ZeroSign::dropped ? exact + 0.0f : exact;  // -0 + 0 is +0
   }
-  /// Saturating first keeps the sum below from overflowing, and changes no result.
+  /// What a magnitude is rounded to. Saturating first keeps the sum from overflowing, and changes no result.
+  HALFSCOPE_HD Ints rounded(Ints magnitude) const {
+    const Ints saturated = smaller(magnitude, largest);
+    const Ints binade = larger(saturated & all_lanes(infinity_bits), least);
+    const FloatVec place = as_floats(binade + dropped);
+    return as_ints((as_floats(saturated) + place) - place);
+  }
   HALFSCOPE_HD FloatVec element(FloatVec scaled_number) const {
-    const Ints bits = as_ints(scaled_number), sign = bits & all_lanes(sign_bit);
-    const FloatVec magnitude = smaller(as_floats(bits & all_lanes(~sign_bit)), largest);
-    const FloatVec binade = larger(as_floats(as_ints(magnitude) & all_lanes(infinity_bits)), least);
-    const FloatVec place = as_floats(as_ints(binade) + dropped);
-    return as_floats(as_ints((magnitude + place) - place) | sign);
+    const Ints bits = as_ints(scaled_number);
+    return as_floats(rounded(bits & all_lanes(~sign_bit)) | (bits & all_lanes(sign_bit)));
   }
   HALFSCOPE_HD FloatVec operator()(FloatVec x, FloatVec factor) const { return element(scaled(x, factor)); }
 
-  FloatVec least, largest;
-  Ints dropped;
+  Ints least, largest, dropped;
 };
 
 /// Calls body(lanes) with the function that makes elements of values and factors.

@@ -8,13 +8,16 @@ namespace halfscope {
 
 template <Isa isa>
 OrdinaryCounts count_ordinary_isa(const OrdinaryRow& row, const SegmentRounding& rounding, float normal,
-                                  float* scaled);
+                                  const OrdinaryOutput& out);
 template <>
-OrdinaryCounts count_ordinary_isa<Isa::baseline>(const OrdinaryRow&, const SegmentRounding&, float, float*);
+OrdinaryCounts count_ordinary_isa<Isa::baseline>(const OrdinaryRow&, const SegmentRounding&, float,
+                                                 const OrdinaryOutput&);
 template <>
-OrdinaryCounts count_ordinary_isa<Isa::avx2>(const OrdinaryRow&, const SegmentRounding&, float, float*);
+OrdinaryCounts count_ordinary_isa<Isa::avx2>(const OrdinaryRow&, const SegmentRounding&, float,
+                                             const OrdinaryOutput&);
 template <>
-OrdinaryCounts count_ordinary_isa<Isa::avx512>(const OrdinaryRow&, const SegmentRounding&, float, float*);
+OrdinaryCounts count_ordinary_isa<Isa::avx512>(const OrdinaryRow&, const SegmentRounding&, float,
+                                               const OrdinaryOutput&);
 
 template <Isa isa>
 BeyondCounts count_beyond_isa(const OrdinaryRow& row, ScaleStep step, const ElementLimits& limits);
@@ -25,13 +28,14 @@ BeyondCounts count_beyond_isa<Isa::avx2>(const OrdinaryRow&, ScaleStep, const El
 template <>
 BeyondCounts count_beyond_isa<Isa::avx512>(const OrdinaryRow&, ScaleStep, const ElementLimits&);
 
+/// The count of each binade of the planes, the lowest first.
 template <Isa isa>
-KindsOfBlocks mark_blocks_isa(const BlocksToMark& blocks, const MarkLimits& limits, std::uint8_t* marks);
+void add_planes_isa(const BinadePlanes& planes, std::int64_t* counts);
 template <>
-KindsOfBlocks mark_blocks_isa<Isa::baseline>(const BlocksToMark&, const MarkLimits&, std::uint8_t*);
+void add_planes_isa<Isa::baseline>(const BinadePlanes&, std::int64_t*);
 template <>
-KindsOfBlocks mark_blocks_isa<Isa::avx2>(const BlocksToMark&, const MarkLimits&, std::uint8_t*);
+void add_planes_isa<Isa::avx2>(const BinadePlanes&, std::int64_t*);
 template <>
-KindsOfBlocks mark_blocks_isa<Isa::avx512>(const BlocksToMark&, const MarkLimits&, std::uint8_t*);
+void add_planes_isa<Isa::avx512>(const BinadePlanes&, std::int64_t*);
 
 }  // namespace halfscope
