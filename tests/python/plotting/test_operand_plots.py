@@ -32,7 +32,8 @@ def written(folder: Path, delayed: bool) -> Experiment:
     scales = {1: {"scale": 4.0, "own_scale": 8.0}, 5: {"scale": 8.0, "own_scale": 2.0}}
     records = [
         {"step": step, "loss": 1.0, "metric": None, "scale": 1.0, "skipped": False, "operands": [
-            counted(step, layer, operand, **(scales[step] if delayed else {})) for layer in LAYERS for operand in OPERANDS
+            counted(step, layer, operand, **(scales[step] if delayed else {}))
+            for layer in LAYERS for operand in OPERANDS
         ]}
         for step in STEPS
     ]  # fmt: skip

@@ -81,7 +81,7 @@ class Run:
         return rows if rows.empty else rows.set_index("step")
 
     def counters(self, kind: str) -> pd.DataFrame:
-        """Rows of tensors, updates, reductions, operands or fp32_reference: `kind`, one per recorded step and tensor."""
+        """Rows of tensors, updates, reductions, operands or fp32_reference (`kind`), by recorded step and tensor."""
         if kind not in self._counters:
             rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
             self._counters[kind] = pd.DataFrame(rows)

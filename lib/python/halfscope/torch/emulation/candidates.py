@@ -63,8 +63,8 @@ class Candidates:
         """Products by module in the order of the model, as "forward@fc1"."""
         if not self._products:
             raise ValueError(
-                f"bisect: the policy {self._policy.name} gives no operands formats of their own; give a recipe, such as "
-                "nvfp4, or other units than products"
+                f"bisect: the policy {self._policy.name} gives no operands formats of their own; give a recipe, "
+                "such as nvfp4, or other units than products"
             )
         order = list(self._modules)
         products = sorted(
