@@ -7,6 +7,7 @@ from pathlib import Path
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 
+MOST_ARMS = 6  # shown of a claim
 HEAD = ("experiment", "claim", "here", "measured")
 
 
@@ -40,10 +41,13 @@ def outcome(claim: dict) -> str:
 
 
 def measured(summary: dict) -> str:
-    """The metric of every arm that the claim is about, after its baseline."""
+    """The metric of the arms that the claim is about, each after its baseline."""
     arms = {arm["arm"]: arm for arm in summary["arms"]}
-    names = dict.fromkeys(name for line in summary["claim"]["expectations"] for name in (line["baseline"], line["arm"]))
-    return f"{summary['metric']}: {', '.join(f'`{name}` {_value(arms.get(name))}' for name in names)}"
+    expectations = summary["claim"]["expectations"]
+    names = list(dict.fromkeys(name for line in expectations for name in (line["baseline"], line["arm"])))
+    values = [f"`{name}` {_value(arms.get(name))}" for name in names[:MOST_ARMS]]
+    rest = [f"and {len(names) - MOST_ARMS} more"] * (len(names) > MOST_ARMS)
+    return f"{summary['metric']}: {', '.join([*values, *rest])}"
 
 
 def _value(arm: dict | None) -> str:
