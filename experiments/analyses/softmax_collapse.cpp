@@ -29,7 +29,7 @@ struct Ends {
   Counts first, last;
 };
 
-/// Of the gradients that the backward pass makes first.
+/// First and last counts of the gradients that the backward pass makes first.
 std::optional<Ends> ends_of(const RunRecords& records, const std::string& arm, std::int64_t seed) {
   std::optional<Ends> ends;
   records.each_histogram(arm, seed, [&](const Json& record) {

@@ -29,7 +29,7 @@ struct RunSettings {
   Execution execution{};
   PrecisionPolicy policy{};
   std::optional<PolicySwitch> later{};      ///< empty where the config names none
-  std::optional<PrecisionPolicy> second{};  ///< of the second execution; empty where the config names none
+  std::optional<PrecisionPolicy> second{};  ///< that of the second execution; empty if the config names none
   std::vector<OperandRule> own_operands{};  ///< rules of the policy's that the config adds to a named one's
   Schedule schedule{};
   ClippedGradients clipped_gradients{};

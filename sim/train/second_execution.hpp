@@ -26,7 +26,7 @@ struct LogProbabilityGap {
 /// Sums differences prediction by prediction, in their order.
 class LogProbabilityGaps {
  public:
-  /// Of as many predictions in both.
+  /// The numbers of predictions are equal.
   void add(const std::vector<double>& first, const std::vector<double>& second);
   [[nodiscard]] LogProbabilityGap gap() const;
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 
-MOST_ARMS = 6  # shown of a claim
+MOST_ARMS = 5  # shown of a claim
 HEAD = ("experiment", "claim", "here", "measured")
 
 

@@ -13,7 +13,7 @@ HALFSCOPE_HD float at_scale(float amax, float factor) {
   return step == ScaleStep::multiply ? amax * factor : amax / factor;
 }
 
-/// What marks are made of, for a few blocks side by side: a loop over structures ends with scalars.
+/// Sums of marks, for a few blocks side by side: a loop over structures ends with scalars.
 struct BlocksInColumns {
   static constexpr std::size_t most = 64;
   alignas(64) std::int32_t any[most];

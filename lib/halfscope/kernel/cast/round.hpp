@@ -30,7 +30,7 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
 /// same array but not overlap otherwise. Throws InvalidArgument if their sizes differ.
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream = {});
 
-/// The same of the part of an array that begins at element `first`, rounded stochastically on the CPU:
+/// `round` of the part of an array that begins at element `first`, stochastically and on the CPU:
 /// element i of the part draws rounding_bits(stream, first + i).
 void round_stochastic_part(std::span<const float> in, std::span<float> out, const Quantizer& q,
                            const RandomStream& stream, std::uint64_t first);

@@ -121,7 +121,7 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
 
 
 def _operand_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
-    """What the formats of operands lose in each arm that has some."""
+    """Losses by the formats of operands, in each arm that has some."""
     for arm, runs in experiment.runs.items():
         if runs:
             words = f"Operand elements flushed and clipped by {arm}, by layer and step"
