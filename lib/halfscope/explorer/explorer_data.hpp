@@ -74,8 +74,8 @@ class ExplorerData {
 /// FP16 for fp16, FP8 E4M3 for fp8_e4m3: the format's name as sentences have it.
 [[nodiscard]] std::string format_label(const FloatFormat& format);
 
-/// The data as explorer.js reads them, on one line, safe inside a script element: no less-than sign, bytes that are
-/// not UTF-8 replaced.
+/// The data as explorer.js reads them, on one line, safe inside a script element: no less-than sign, bytes
+/// that are not UTF-8 replaced.
 [[nodiscard]] std::string explorer_json(const ExplorerData& data);
 
 }  // namespace halfscope

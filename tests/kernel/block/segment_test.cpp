@@ -97,11 +97,11 @@ TEST_CASE("segments are cut where a block is wider than they are, or one column 
 }
 
 TEST_CASE("elements rounded stochastically are those of the elements one by one", "[block]") {
-  for (const char* name : {"mxfp8_e4m3/stochastic", "mxfp8_e5m2/stochastic(3)", "nvfp4/stochastic(8)",
-                           "nvfp4_16x16/stochastic(8)", "nvfp4/modelopt/stochastic", "fp8_1x128/stochastic(4)",
-                           "nvfp4/four_over_six_mse_256/stochastic(8)",
-                           "block(float8_e4m3fnuz/stochastic, 1x48, e8m0/rceil)",
-                           "block(fp8_e5m2/stochastic(2), 3x1500, e8m0/floor)"}) {
+  for (const char* name :
+       {"mxfp8_e4m3/stochastic", "mxfp8_e5m2/stochastic(3)", "nvfp4/stochastic(8)",
+        "nvfp4_16x16/stochastic(8)", "nvfp4/modelopt/stochastic", "fp8_1x128/stochastic(4)",
+        "nvfp4/four_over_six_mse_256/stochastic(8)", "block(float8_e4m3fnuz/stochastic, 1x48, e8m0/rceil)",
+        "block(fp8_e5m2/stochastic(2), 3x1500, e8m0/floor)"}) {
     for (const MatrixShape& shape : {MatrixShape{1, 1}, {3, 31}, {37, 259}, {2, 2100}, {9, 5000}})
       check_segments(parse_block_format(name), shape, true);
   }

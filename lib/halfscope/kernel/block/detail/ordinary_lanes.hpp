@@ -21,7 +21,8 @@ struct OrdinaryLanes {
     const FloatVec exact = step == ScaleStep::multiply ? x * factor : x / factor;
     return zero == ZeroSign::dropped ? exact + 0.0f : exact;  // -0 + 0 is +0
   }
-  /// The element nearest to a magnitude. Saturating first keeps the sum from overflowing, and changes no result.
+  /// The element nearest to a magnitude. Saturating first keeps the sum from overflowing, and changes no
+  /// result.
   HALFSCOPE_HD Ints rounded(Ints magnitude) const {
     const Ints saturated = smaller(magnitude, largest);
     const Ints binade = larger(saturated & all_lanes(infinity_bits), least);
