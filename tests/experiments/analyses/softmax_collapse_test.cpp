@@ -36,7 +36,8 @@ TEST_CASE("zeros of the first gradient of a step are examples that the softmax i
     for (const int seed : {0, 1}) {
       put_run(folder, arm, seed);
       const std::string run = std::string(arm) + "/seed" + std::to_string(seed) + "/";
-      folder.put(run + "config.json", Json{{"format_version", 1}, {"modulus", 5}}.dump());
+      folder.put(run + "config.json",
+                 Json{{"format_version", 1}, {"dataset", "modular_sums"}, {"modulus", 5}}.dump());
       const int zeros = arm == std::string("bf16") ? 6 + seed : 0;
       folder.put(run + "histograms.jsonl", gradient(1, "output.weight", "weight_gradient", 7) +
                                                gradient(1, "output", "activation_gradient", 0) +
@@ -57,7 +58,8 @@ TEST_CASE("zeros of the first gradient of a step are examples that the softmax i
 TEST_CASE("without records of gradients nothing is said of collapse", "[after2018]") {
   const TemporaryFolder folder;
   put_run(folder, "fp32", 0);
-  folder.put("fp32/seed0/config.json", Json{{"format_version", 1}, {"modulus", 5}}.dump());
+  folder.put("fp32/seed0/config.json",
+             Json{{"format_version", 1}, {"dataset", "modular_sums"}, {"modulus", 5}}.dump());
   const AnalysisResult finding = found(
       find_softmax_collapse, {.name = "tiny", .varied = {}, .arms = {{"fp32", "", {}}}}, {}, folder.path());
   CHECK(finding.sections.empty());
