@@ -7,6 +7,7 @@
 #include <array>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
+#include <halfscope/core/name_list.hpp>
 
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/analyze/format_comparison.hpp"
@@ -46,24 +47,10 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
   return averaging_of(parse_gradient_division(options.predivide.value_or("ddp")), *options.ranks);
 }
 
-std::string_view without_blanks(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 /// Names between commas; those in parentheses belong to a name.
 void append_formats(std::string_view list, std::vector<TensorFormat>& formats) {
-  int depth = 0;
-  std::size_t start = 0;
-  for (std::size_t i = 0; i <= list.size(); ++i) {
-    const char c = i < list.size() ? list[i] : ',';
-    depth += c == '(' ? 1 : 0;
-    depth -= c == ')' ? 1 : 0;
-    if (i < list.size() && (c != ',' || depth > 0)) continue;
-    formats.push_back(parse_tensor_format_option(without_blanks(list.substr(start, i - start))));
-    start = i + 1;
-  }
+  for (const std::string_view name : split_outside_parentheses(list, ','))
+    formats.push_back(parse_tensor_format_option(name));
 }
 
 /// An option that a comparison of formats has no use for, and whether it was given.

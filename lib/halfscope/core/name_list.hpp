@@ -13,6 +13,13 @@ inline constexpr std::string_view all_names = "all";
 /// The texts between the `separator`s of `text`, one empty text where it is empty.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
+/// `text` without the blanks around it.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// The texts between the `separator`s that no parenthesis encloses, trimmed; one empty text where it is
+/// empty.
+[[nodiscard]] std::vector<std::string_view> split_outside_parentheses(std::string_view text, char separator);
+
 /// The texts between the commas of `list`, one empty text where it is empty.
 [[nodiscard]] std::vector<std::string_view> split_at_commas(std::string_view list);
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/policy/operands.hpp>
 
@@ -14,28 +15,6 @@ namespace {
 
 constexpr std::string_view hadamard_option = "hadamard", role_format = "role", every_product = "*";
 constexpr int most_history = 1 << 20, most_margin = 30;
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
-/// The texts between the characters `separator` that no parenthesis encloses, without blanks around them.
-std::vector<std::string_view> split_outside(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t start = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')') --depth;
-    if (text[i] != separator || depth != 0) continue;
-    parts.push_back(trimmed(text.substr(start, i - start)));
-    start = i + 1;
-  }
-  parts.push_back(trimmed(text.substr(start)));
-  return parts;
-}
 
 int parse_count(std::string_view key, std::string_view digits, int low, int high) {
   int count = 0;
@@ -48,7 +27,7 @@ int parse_count(std::string_view key, std::string_view digits, int low, int high
 /// The options between the parentheses of "delayed(...)".
 DelayedScaling parse_delayed(std::string_view options) {
   DelayedScaling delayed;
-  for (const std::string_view option : split_outside(options, ',')) {
+  for (const std::string_view option : split_outside_parentheses(options, ',')) {
     const std::size_t equals = std::min(option.find('='), option.size());
     const std::string_view key = trimmed(option.substr(0, equals));
     const std::string_view value = equals < option.size() ? trimmed(option.substr(equals + 1)) : "";
@@ -124,7 +103,7 @@ std::optional<Enum> value_named(std::string_view name) {
 
 void parse_address(std::string_view address, OperandRule& rule) {
   if (address == every_product) return;
-  for (const std::string_view word : split_outside(address, '.')) {
+  for (const std::string_view word : split_outside_parentheses(address, '.')) {
     const auto product = value_named<ProductKind>(word);
     const auto side = value_named<OperandSide>(word);
     const bool operation = std::ranges::count(operand_operations, word) > 0;
@@ -164,7 +143,7 @@ std::string to_string(const OperandFormat& format) {
 }
 
 OperandFormat parse_operand_format(std::string_view text) {
-  const std::vector<std::string_view> parts = split_outside(text, '+');
+  const std::vector<std::string_view> parts = split_outside_parentheses(text, '+');
   OperandFormat format{.format = parse_tensor_format(parts.front())};
   for (const std::string_view option : std::span(parts).subspan(1)) parse_option(option, format);
   finish_scaling(format);
@@ -204,7 +183,8 @@ std::string to_string(std::span<const OperandRule> rules) {
 std::vector<OperandRule> parse_operand_rules(std::string_view text) {
   std::vector<OperandRule> rules;
   if (trimmed(text).empty()) return rules;
-  for (const std::string_view rule : split_outside(text, ',')) rules.push_back(parse_operand_rule(rule));
+  for (const std::string_view rule : split_outside_parentheses(text, ','))
+    rules.push_back(parse_operand_rule(rule));
   return rules;
 }
 
