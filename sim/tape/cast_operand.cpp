@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <halfscope/stats/operand_cast.hpp>
 
@@ -15,15 +16,32 @@ std::string name_of(const OperandMatrix& operand) {
   return fmt::format("{}.{}", operand.layer, to_string(operand.place));
 }
 
+float largest_of(const OperandFormat& format) {
+  return from_bits(element_format(format.format).max_finite_bits());
+}
+
+OperandMagnitude magnitude_of(const OperandMatrix& operand, const OperandFormat& format, float scale) {
+  OperandMagnitude magnitude{.amax = operand_magnitude(operand.values), .largest = largest_of(format)};
+  if (format.scaling == TensorScaling::delayed) {
+    magnitude.delayed_scale = scale;
+    magnitude.delayed_aim = std::ldexp(magnitude.largest, -format.delayed.margin);
+  }
+  return magnitude;
+}
+
 }  // namespace
 
 void Caster::quantise(const OperandMatrix& operand, const OperandFormat& format, const CastContext& context) {
   const Site where = site(operand.layer, role_of(operand.place), context, operand.part);
   if (format.transform == OperandTransform::hadamard) transform_operand(operand.values, operand.shape);
   const OperandCast cast{format.format, operand_scale(operand, format), operand_stream(operand, where)};
-  const auto counting = events_.watches_operands() ? OperandCounting::counted : OperandCounting::none;
-  const auto counts = round_operand(operand.values, operand.shape, cast, counting);
-  if (counts) events_.notify_operand({where, operand.place, operand_scales_format(format.format), *counts});
+  if (!events_.watches_operands()) {
+    (void)round_operand(operand.values, operand.shape, cast, OperandCounting::none);
+    return;
+  }
+  const OperandMagnitude magnitude = magnitude_of(operand, format, cast.factor);
+  const auto counts = round_operand(operand.values, operand.shape, cast, OperandCounting::counted);
+  events_.notify_operand({where, operand.place, operand_scales_format(format.format), magnitude, *counts});
 }
 
 RandomStream Caster::operand_stream(const OperandMatrix& operand, Site where) const {
@@ -34,7 +52,7 @@ RandomStream Caster::operand_stream(const OperandMatrix& operand, Site where) co
 
 float Caster::operand_scale(const OperandMatrix& operand, const OperandFormat& format) const {
   if (format.scaling == TensorScaling::none) return 1;
-  const float largest = from_bits(element_format(format.format).max_finite_bits());
+  const float largest = largest_of(format);
   const float amax = operand_magnitude(operand.values);
   if (format.scaling == TensorScaling::current) return current_scale(amax, largest);
   const std::string name = name_of(operand);

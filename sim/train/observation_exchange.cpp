@@ -115,7 +115,7 @@ void merge_operands(std::vector<OperandCounters>& all, const std::vector<Operand
     if (seen == all.end()) {
       all.push_back(operand);
     } else {
-      seen->counts.merge(operand.counts);
+      seen->merge(operand);
     }
   }
 }
@@ -154,6 +154,7 @@ std::string to_bytes(const StepObservations& observations) {
     to.text(operand.layer);
     to.value(operand.place);
     to.value(operand.scales);
+    to.value(operand.magnitude);
     to.value(operand.counts);
   }
   to.value(observations.histograms.size());
@@ -191,6 +192,7 @@ StepObservations observations_from(std::string_view bytes) {
   from.list(all.operands, [&] {
     OperandCounters operand{.layer = from.text(), .place = from.value<OperandPlace>()};
     operand.scales = from.value<ScaleFormat>();
+    operand.magnitude = from.value<OperandMagnitude>();
     operand.counts = from.value<BlockCounts>();
     return operand;
   });

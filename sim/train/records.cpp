@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <utility>
 
 #include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/policy/operand_scale.hpp>
 
 #include "sim/train/overflow_record.hpp"
 
@@ -82,6 +84,13 @@ Json to_json(const OperandCounters& operand) {
             {"relative_squared_error", c.relative_squared_error()}};
   const auto range = c.scale_range(operand.scales);
   json["scales_log2"] = range ? Json{range->low, range->high} : Json();
+  const OperandMagnitude& m = operand.magnitude;
+  json["amax"] = std::isfinite(m.amax) ? Json(shortest(m.amax)) : Json();
+  json["largest"] = m.largest;
+  if (m.delayed_scale != 0) {
+    json["scale"] = shortest(m.delayed_scale);
+    json["own_scale"] = shortest(current_scale(m.amax, m.delayed_aim));
+  }
   return json;
 }
 

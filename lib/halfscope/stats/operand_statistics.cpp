@@ -15,10 +15,12 @@ class OperandStatisticsTracker final : public Tracker {
     const auto found = std::ranges::find_if(step.operands, [&](const OperandCounters& seen) {
       return seen.layer == event.site.tensor && seen.place == event.place;
     });
+    OperandCounters part{std::string(event.site.tensor), event.place, event.scales, event.magnitude,
+                         event.counts};
     if (found == step.operands.end()) {
-      step.operands.push_back({std::string(event.site.tensor), event.place, event.scales, event.counts});
+      step.operands.push_back(std::move(part));
     } else {
-      found->counts.merge(event.counts);
+      found->merge(part);
     }
   }
 };

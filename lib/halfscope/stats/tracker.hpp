@@ -1,6 +1,7 @@
 // Trackers watch what training does to numbers; they never change a value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,11 +50,21 @@ struct ReductionEvent {
   ReductionCounters counters;
 };
 
+/// The magnitudes that decide an operand's scale.
+struct OperandMagnitude {
+  float amax = 0;     ///< the largest one, NaNs left out
+  float largest = 0;  ///< the largest number of its format
+  /// The delayed scale that was used, and the largest number over 2^margin that it aims at; 0 where the
+  /// scale is not delayed.
+  float delayed_scale = 0, delayed_aim = 0;
+};
+
 /// An operand of a product has been brought into a format of its own. Its site's tensor is the layer.
 struct OperandEvent {
   Site site;
   OperandPlace place;
   ScaleFormat scales = ScaleFormat::e8m0;  ///< format of its blocks' scales, or of the operand's one
+  OperandMagnitude magnitude{};
   const BlockCounts& counts;
 };
 
@@ -97,7 +108,13 @@ struct OperandCounters {
   std::string layer;
   OperandPlace place;
   ScaleFormat scales = ScaleFormat::e8m0;
+  OperandMagnitude magnitude{};
   BlockCounts counts{};
+
+  void merge(const OperandCounters& part) {
+    magnitude.amax = std::max(magnitude.amax, part.magnitude.amax);
+    counts.merge(part.counts);
+  }
 };
 
 /// A histogram worth keeping: of a tensor, or of log2|dw/w| where `what` says "update_ratio".
