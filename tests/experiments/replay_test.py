@@ -17,6 +17,81 @@ def overflow(number, scale):
     return {"step": number, "scale": scale, "gradients": {"finite": False, "max_abs": None}}
 
 
+def operand_step(number, amax, largest=448.0, operand="forward.left"):
+    return {"step": number, "operands": [{"layer": "fc", "operand": operand, "amax": amax, "largest": largest}]}
+
+
+class Scalings(WithFolder):
+    """Scales of operands over recorded largest magnitudes."""
+
+    AMAX = [1, 4, 0, 2, None, 2, 2, 2, 0.5, 0.5, 0.5, 0.5]  # null: infinite
+
+    def trace(self, *records):
+        path = self.folder / "metrics.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+    def replay(self, trace, rules):
+        answer = json.loads(self.run_ok("replay", trace, "--scaling", rules, "--json"))
+        return {entry["scaling"]: entry for entry in answer["scalings"]}
+
+    def test_known_answers(self):
+        """TransformerEngine's fused kernel over these magnitudes, E4M3, three steps of history."""
+        trace = self.trace(*[operand_step(i + 1, amax) for i, amax in enumerate(self.AMAX)])
+        found = self.replay(trace, "delayed(history=3),delayed(history=3, most_recent),current")
+        after = {
+            "delayed(history=3)": [448, 112, 112, 112, 112, 112, 112, 224, 224, 224, 896, 896],
+            "delayed(history=3, most_recent)": [448, 112, 112, 224, 224, 224, 224, 224, 896, 896, 896, 896],
+        }
+        for name, scales in after.items():
+            (operand,) = found[name]["operands"]
+            self.assertEqual([*operand["scales"][1:], operand["next_scale"]], scales)
+            self.assertEqual((operand["scales"][0], operand["not_finite"]), (1, 1))
+        self.assertEqual(found["current"]["operands"][0]["scales"], [448, 112, 1, 224, 1, 224, 224, 224, 896, 896, 896, 896])
+        # Beyond E4M3's 448: 4 at the scale 448, by two binades; 2 at 448 never.
+        self.assertEqual((found["delayed(history=3)"]["clipped"], found["delayed(history=3)"]["beyond_log2"]), (1, 2))
+        self.assertEqual((found["current"]["clipped"], found["current"]["mean_unused_log2"]), (0, 0))
+        # Unused: log2(448) in the first step, then the binades between amax and what the scale is made of.
+        unused = [math.log2(448), 1, 1, 1, 1, 2, 2, 2, 0]
+        self.assertAlmostEqual(found["delayed(history=3)"]["mean_unused_log2"], sum(unused) / len(unused))
+
+    def test_margin_and_other_formats(self):
+        trace = self.trace(*[operand_step(i + 1, 4.0, 57344.0, "weight_gradient.left") for i in range(3)])
+        found = self.replay(trace, "delayed(history=16, margin=2)")["delayed(history=16, margin=2)"]
+        self.assertEqual(found["operands"][0]["scales"], [1, 3584, 3584])
+        self.assertEqual(found["operands"][0]["operand"], "fc.weight_gradient.left")
+
+    def test_a_recorded_run_replays_to_its_own_scales(self):
+        self.run_ok(*self.words("out", "--arms", "fp32", "--arm", "own:policy=fp8_delayed", "--seeds", "1",
+                                "--set", "observe_every=1"))
+        path = self.folder / "out/master-copy/own/seed0/metrics.jsonl"
+        recorded = {}
+        for line in path.read_text().splitlines():
+            for entry in json.loads(line).get("operands", ()):
+                recorded.setdefault(f"{entry['layer']}.{entry['operand']}", []).append(entry)
+        self.assertGreater(len(recorded), 6)
+        rules = "delayed,delayed(history=16),delayed(history=1),current"
+        found = self.replay(path, rules)
+        for name, key in (("delayed", "scale"), ("current", "own_scale")):
+            for operand in found[name]["operands"]:
+                self.assertEqual(operand["scales"], [entry[key] for entry in recorded[operand["operand"]]], operand)
+        table = self.run_ok("replay", path, "--scaling", rules)
+        self.assertIn(f"{len(recorded)} operands over", table)
+        self.assertEqual([line.split()[0] for line in table.splitlines()[1:5]],
+                         ["delayed", "delayed(history=16)", "delayed(history=1)", "current"])
+
+    def test_what_cannot_be_replayed(self):
+        steps = self.trace(operand_step(1, 1.0), {"step": 2, "loss": 1.0}, operand_step(3, 1.0))
+        self.refuse("replay", steps, "--scaling", "current", says=["step 3 follows step 1", "observe_every=1"])
+        self.refuse("replay", self.trace({"step": 1, "loss": 1}), "--scaling", "current", says=["no step has operands"])
+        self.refuse("replay", self.trace(operand_step(1, -2)), "--scaling", "current", says=["record 1", "amax = -2"])
+        trace = self.trace(operand_step(1, 1.0))
+        self.refuse("replay", trace, "--scaling", "latest", says=["'latest'", "delayed(history=N"])
+        self.refuse("replay", trace, "--scaling", "delayed(history=0)", says=["history", "1 to"])
+        self.refuse("replay", trace, "--scaling", "current", "--set", "growth_interval=2", says=["--scaler"])
+        self.refuse("replay", trace, says=["give --scaler", "--scaling"])
+
+
 class Replay(WithFolder):
     def trace(self, *records):
         path = self.folder / "trace.jsonl"

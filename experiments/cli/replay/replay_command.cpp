@@ -1,4 +1,4 @@
-// halfscope replay: what other loss scalers would have done over a recorded run.
+// halfscope replay: what other loss scalers, or scales of operands, would have done over a recorded run.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +14,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/replay/log_report.hpp"
 #include "experiments/cli/replay/replay_rows.hpp"
+#include "experiments/cli/replay/scaling_report.hpp"
 #include "experiments/definition/settings.hpp"
 #include "experiments/table/text_table.hpp"
 
@@ -26,6 +27,7 @@ struct ReplayOptions {
   std::string trace;
   std::vector<std::string> scalers;
   std::vector<std::string> assignments;
+  std::string scaling;
   bool json = false;
 };
 
@@ -93,6 +95,15 @@ void take_steps(const SkipLog& log, const std::string& path, SkipLogReplay& repl
 }
 
 void replay(const ReplayOptions& options) {
+  if (options.scalers.empty() == options.scaling.empty())
+    throw InvalidArgument(
+        "give --scaler for loss scales, or --scaling for scales of operands; see 'halfscope replay --help'");
+  if (!options.scaling.empty()) {
+    if (!options.assignments.empty())
+      throw InvalidArgument("--set is for --scaler; --scaling takes delayed(history=N, margin=N)");
+    return options.json ? print_scalings_json(options.trace, options.scaling)
+                        : print_scalings(options.trace, options.scaling);
+  }
   const ScalerSettings settings = settings_of(options.assignments);
   TraceReplay trace(options.scalers, settings, option_prefix);
   const auto log = read_trace_or_log(options.trace, [&](const TraceStep& step) { trace.step(step); });
@@ -111,7 +122,8 @@ void replay(const ReplayOptions& options) {
 
 void add_replay_command(CLI::App& app) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", "a recorded run under other loss scalers, side by side");
+  CLI::App* command = app.add_subcommand(
+      "replay", "a recorded run under other loss scalers, or scales of operands, side by side");
   command
       ->add_option(
           "TRACE", options->trace,
@@ -119,13 +131,15 @@ void add_replay_command(CLI::App& app) {
           "Face's Trainer, or CSV with step and loss_scale")
       ->required();
   command->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, or all")
-      ->required()
       ->delimiter(',')
       ->allow_extra_args(false);
   command
       ->add_option("--set", options->assignments,
                    "OPTION=VALUE: change an option of the scalers that have it; repeatable")
       ->allow_extra_args(false);
+  command->add_option("--scaling", options->scaling,
+                      "A,B: scales of operands instead: current, or delayed(history=N, margin=N, "
+                      "max|most_recent)");
   command->add_flag("--json", options->json, "as JSON on stdout");
   command->callback([options] { replay(*options); });
 }

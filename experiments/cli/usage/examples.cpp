@@ -35,6 +35,7 @@ constexpr std::array replay_examples{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
     "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
     "halfscope replay train.log --scaler all"sv,
+    "halfscope replay metrics.jsonl --scaling 'current,delayed(history=16, most_recent)'"sv,
     "halfscope replay <(zcat metrics.jsonl.gz) --scaler all --json"sv};
 constexpr std::array memory_examples{
     "halfscope memory resnet50 --images 224x224x3 --set width=1 --policy fp16_mixed --batch 32"sv,
