@@ -39,6 +39,16 @@ class Bench(unittest.TestCase):
             self.assertGreater(case["value"], 0, case)
             self.assertGreater(case["ratio"], 0, case)
 
+    def test_steps_of_recipes_are_beside_fp32(self):
+        names = [f"training_step_{model}_{recipe}" for model in ("gru", "transformer") for recipe in ("mxfp8", "nvfp4")]
+        result = bench(*names, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cases = json.loads(result.stdout)["cases"]
+        self.assertEqual([case["name"] for case in cases], names)
+        for case in cases:
+            self.assertEqual((case["unit"], case["against"]), ("ms", "the policy fp32"))
+            self.assertGreater(case["ratio"], 0, case)
+
     def test_a_checkpoint_is_read_at_half_of_the_speed_of_safetensors_at_least(self):
         result = bench("read_checkpoint", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,8 +1,9 @@
-// Times steps of the convolutional classifier and of the GRU language model on noise.
+// Times steps of the convolutional classifier, of the GRU language model and of the transformer.
 #include "experiments/cli/bench/bench_training.hpp"
 
 #include <halfscope/core/random.hpp>
 
+#include "sim/data/datasets.hpp"
 #include "sim/train/records.hpp"
 
 namespace halfscope {
@@ -105,6 +106,24 @@ TrainConfig on_device(TrainConfig config) {
   return config;
 }
 
+/// A recipe with operands of products in formats of their own, which needs no loss scale.
+TrainConfig with_recipe(TrainConfig config, std::string_view policy) {
+  config.policy = policy;
+  config.loss_scale = "none";
+  return config;
+}
+
+/// The transformer of the experiments on block formats.
+TrainConfig translation_model() {
+  TrainConfig config = mixed_precision();
+  config.model = "transformer";
+  config.dataset = "numbers_to_words";
+  config.batch = 64;
+  config.model_options["embedding_size"] = 96;
+  config.model_options["heads"] = 4;
+  return config;
+}
+
 BenchResult beside_fp32(const TrainConfig& config, const Dataset& dataset) {
   TrainConfig single = config;
   single.policy = "fp32";
@@ -122,6 +141,15 @@ BenchResult bench_training_step() {
 
 BenchResult bench_training_step_of_words() {
   return beside_fp32(language_model(), NoiseWords());
+}
+
+BenchResult bench_recipe_of_words(std::string_view policy) {
+  return beside_fp32(with_recipe(language_model(), policy), NoiseWords());
+}
+
+BenchResult bench_recipe_of_translation(std::string_view policy) {
+  const TrainConfig config = with_recipe(translation_model(), policy);
+  return beside_fp32(config, *open_dataset(config.dataset, {}));
 }
 
 BenchResult bench_tracked_weight_gradients() {

@@ -8,6 +8,9 @@ namespace halfscope {
 /// A mixed-precision step beside one in FP32.
 [[nodiscard]] BenchResult bench_training_step();
 [[nodiscard]] BenchResult bench_training_step_of_words();
+/// A step under a recipe, such as mxfp8, beside one in FP32: of a language model, and of a transformer.
+[[nodiscard]] BenchResult bench_recipe_of_words(std::string_view policy);
+[[nodiscard]] BenchResult bench_recipe_of_translation(std::string_view policy);
 
 /// Time that tracking adds to a mixed-precision step in which every weight gradient, or every tensor, is
 /// counted and recorded, in per cent of the same step untracked.
