@@ -18,6 +18,14 @@ class Jobs(WithFolder):
             self.run_ok(*self.words(f"{jobs}", "--jobs", jobs))
             self.assertEqual(self.records("one"), self.records(f"{jobs}"))
 
+    def test_recipes_have_the_same_bytes_for_any_number_of_jobs(self):
+        """Delayed scales; stochastic rounding and Hadamard's transform."""
+        arms = ("--arms", "fp32", "--arm", "delayed:policy=fp8_delayed", "--arm", "nvfp4:policy=nvfp4", "--seeds", "1")
+        for jobs in (1, 3):
+            self.run_ok(*super().words(f"jobs{jobs}", *arms, "--jobs", jobs, steps=12))
+        self.assertEqual(self.records("jobs1"), self.records("jobs3"))
+        self.assertEqual(len(list((self.folder / "jobs3").rglob("metrics.jsonl"))), 3)
+
     def test_several_experiments_share_the_queue(self):
         names = ("master-copy", "scale-sweep")
         words = ("--quick", "--size", "smoke", "--arms", "fp32", "--data", self.data, "--out")

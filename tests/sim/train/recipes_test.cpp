@@ -27,18 +27,23 @@ TrainConfig recipe_config(const char* policy, const char* operands = "") {
 }
 
 TEST_CASE("a recipe gives the same bytes for any threads and instruction set", "[operands]") {
+  // Hadamard's transform, stochastic rounding and tiles; delayed scales; two scales to choose from.
   const TemporaryFolder temporary;
-  const TrainConfig config = recipe_config("nvfp4");
-  const Records expected = run_in(temporary.path() / "one", config);
-  CHECK(with_threads(2, [&] { return run_in(temporary.path() / "two", config); }) == expected);
-  for (const Isa isa : available_isas()) {
-    const ForcedIsa forced(isa);
-    INFO(name_of(isa));
-    CHECK(run_in(temporary.path() / std::string(name_of(isa)), config) == expected);
+  for (const char* policy : {"nvfp4", "fp8_delayed", "nvfp4_4over6"}) {
+    INFO(policy);
+    const auto folder = temporary.path() / policy;
+    const TrainConfig config = recipe_config(policy);
+    const Records expected = run_in(folder / "one", config);
+    CHECK(with_threads(2, [&] { return run_in(folder / "two", config); }) == expected);
+    for (const Isa isa : available_isas()) {
+      const ForcedIsa forced(isa);
+      INFO(name_of(isa));
+      CHECK(run_in(folder / std::string(name_of(isa)), config) == expected);
+    }
+    TrainConfig other = config;
+    other.policy = "mxfp8";
+    CHECK(run_in(folder / "other", other) != expected);
   }
-  TrainConfig other = config;
-  other.policy = "mxfp8";
-  CHECK(run_in(temporary.path() / "other", other) != expected);
 }
 
 TEST_CASE("a recipe that was stopped ends with the bytes of an unbroken run", "[operands]") {
