@@ -88,6 +88,11 @@ class OperandCaster {
     amax_ = 0;
   }
 
+  /// The largest magnitude of the step under way.
+  [[nodiscard]] float amax() const { return amax_; }
+  void raise_amax(float amax) { amax_ = std::max(amax_, amax); }
+  [[nodiscard]] bool is_delayed() const { return format_.scaling == TensorScaling::delayed; }
+
   [[nodiscard]] Role role() const { return role_of(place_); }
   [[nodiscard]] float scale() const { return delayed_.scale; }
   [[nodiscard]] bool has_square_tiles() const {
@@ -166,6 +171,11 @@ void bind_operands(nb::module_& module) {
           nb::arg("part") = whole_tensor, round_operand_documentation)
       .def("end_step", &OperandCaster::end_step, "Makes the delayed scale of the next step.")
       .def_prop_ro("scale", &OperandCaster::scale, "The delayed scale; 1 where there is none.")
+      .def_prop_ro("amax", &OperandCaster::amax,
+                   "Largest magnitude of the step under way, for a delayed scale.")
+      .def("raise_amax", &OperandCaster::raise_amax, nb::arg("amax"),
+           "Takes in the largest magnitude that another process has seen.")
+      .def_prop_ro("is_delayed", &OperandCaster::is_delayed, "Whether its scale is a delayed one.")
       .def_prop_ro("has_square_tiles", &OperandCaster::has_square_tiles, "Whether blocks are square.")
       .def_prop_ro("is_stochastic", &OperandCaster::is_stochastic, "Whether it draws random numbers.");
 }

@@ -24,7 +24,7 @@ def result_of(value: Any) -> Told:
 
 def agreed(model: torch.nn.Module, told: Told) -> Told:
     """Answer of all ranks of `model`: None where one does, yes where all do, the largest number or NaN."""
-    group = _group_of(model)
+    group = group_of(model)
     if group is None:
         return told
     every: list[Any] = [None] * torch.distributed.get_world_size(group)
@@ -36,7 +36,8 @@ def agreed(model: torch.nn.Module, told: Told) -> Told:
     return math.nan if any(map(math.isnan, every)) else float(max(every))
 
 
-def _group_of(model: Any) -> Any:
+def group_of(model: Any) -> Any:
+    """The ranks that train `model` together; None where it has one process."""
     if is_data_parallel(model):
         return model.process_group
     sharding = sharding_of(model)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
+
 from halfscope import _core
 
 _COUNTED = (
@@ -124,11 +126,22 @@ class OperandBook:
             found = self.casts[name, place, format] = _core.OperandCast(format, place)
         return found
 
-    def end_step(self) -> None:
-        """Makes the delayed scales of the next step, from the magnitudes that this process has seen."""
+    def end_step(self, group: Any = None) -> None:
+        """Makes the delayed scales of the next step from the largest magnitudes of all ranks of `group`, if any."""
+        delayed = {key: cast for key, cast in self.casts.items() if cast.is_delayed}
+        if group is not None and delayed:  # a recipe gives all ranks such scales, or none
+            for others in _of_all_ranks({key: cast.amax for key, cast in delayed.items()}, group):
+                for key, amax in others.items():
+                    self.cast(*key).raise_amax(amax)
         for cast in self.casts.values():
             cast.end_step()
 
     def add(self, layer: str, place: str, format: str, counts: Any) -> None:
         if counts is not None:
             self.rows.setdefault((layer, place), OperandRow(layer, place, format)).counts.merge(counts)
+
+
+def _of_all_ranks(maxima: dict[tuple[str, str, str], float], group: Any) -> list[Any]:
+    every: list[Any] = [None] * torch.distributed.get_world_size(group)
+    torch.distributed.all_gather_object(every, maxima, group=group)
+    return every

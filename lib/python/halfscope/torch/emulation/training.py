@@ -12,6 +12,7 @@ from halfscope._core import set_thread_count
 from halfscope.torch.diagnosis.live_trail import LiveTrail
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.emulation import backends
+from halfscope.torch.emulation.agreement import group_of
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.book import Book, ShardCounts
@@ -328,7 +329,7 @@ class EmulatedTraining:
         found.steps += 1
         found.skipped += not self._stepped
         found.book.end_step(self._stepped)
-        found.operands.end_step()
+        found.operands.end_step(group_of(self._trainee.model))
         rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
         record: dict[str, Any] = {
             "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
