@@ -16,7 +16,7 @@ from halfscope.results import Experiment, read_experiment
 from halfscope.results.json_files import read_json
 from recording.pack_results import record_results
 from recording.source_tree import PROGRAM
-from synthetic import write_json
+from synthetic import write_json, write_json_lines
 from synthetic_scales import ScaleArm, write_scale_results
 
 needs_program = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -77,6 +77,30 @@ def test_moments_and_losses_of_a_packed_run_are_drawn(tmp_path: Path) -> None:
     for arm, line in bold.items():
         assert line == pytest.approx(list(experiment.runs[arm][0].loss_curve))
         assert len(line) == experiment.runs[arm][0].config["steps"]
+
+
+def with_losses(folder: Path, losses: dict[str, list[float]]) -> Experiment:
+    """An experiment whose arms have these losses in step 1, 2, ..."""
+    experiment = write_scale_results(folder, [ScaleArm(name, 0.5) for name in losses], seeds=1)
+    for arm, values in losses.items():
+        steps = [{"step": i + 1, "loss": loss, "metric": None, "scale": 1.0, "skipped": False}
+                 for i, loss in enumerate(values)]  # fmt: skip
+        write_json_lines(experiment / arm / "seed0/metrics.jsonl", steps)
+    return read_experiment(experiment)
+
+
+def test_a_loss_that_blows_up_does_not_flatten_the_others(tmp_path: Path) -> None:
+    figure = plotting.loss_curves(with_losses(tmp_path, {"fp32": [4.0, 3.0, 2.0], "fp8": [4.0, 90.0, 700.0]}))
+    assert figure is not None
+    assert figure.axes[0].get_ylim() == (0, pytest.approx(4.2))
+    assert figure.axes[0].get_yscale() == "linear"
+
+
+def test_losses_that_fall_by_decades_have_a_logarithmic_axis(tmp_path: Path) -> None:
+    figure = plotting.loss_curves(with_losses(tmp_path, {"fp32": [4.0, 1e-2, 1e-6], "bf16": [4.0, 1e-2, 1e-3]}))
+    assert figure is not None
+    assert figure.axes[0].get_yscale() == "log"
+    assert figure.axes[0].get_ylim() == (pytest.approx(5e-7), pytest.approx(4.2))
 
 
 def test_errors_of_sums_have_a_line_per_tensor_core(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ def loss_curves(experiment: Experiment) -> Figure | None:
         smooth = mean.rolling(window, center=True, min_periods=1).mean().where(mean.notna())
         axes.plot(smooth, label=_label(experiment, arm, _loss_label(arm, runs)), linewidth=1.6, **style)
     _limit_loss(axes, experiment)
+    if _fall_by_decades(experiment):
+        axes.set_yscale("log")
+        axes.set_ylim(0.5 * min(losses_of(run).min() for runs in drawn(experiment).values() for run in runs))
     for arm, runs in drawn(experiment).items():
         _mark_breakdowns(axes, runs, arm_style(experiment.arms, arm)["color"])
     axes.set_xlabel("step")
@@ -130,6 +133,12 @@ def _limit_loss(axes: Axes, experiment: Experiment) -> None:
     steady = [run for run in runs if run.diverged_step is None and not _blows_up(run)] or runs
     top = max((losses_of(run).max() for run in steady), default=1.0)
     axes.set_ylim(0, 1.05 * top if np.isfinite(top) else None)
+
+
+def _fall_by_decades(experiment: Experiment) -> bool:
+    """Whether a loss ends so far below its start that a linear axis would not tell the arms apart."""
+    curves = [losses_of(run).dropna() for runs in experiment.runs.values() for run in runs]
+    return any(len(curve) > 1 and 0 < curve.iloc[-1] < 1e-3 * curve.iloc[0] for curve in curves)
 
 
 def _blows_up(run: Run) -> bool:
