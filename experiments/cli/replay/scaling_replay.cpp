@@ -76,7 +76,7 @@ class StepsOfRun {
   std::int64_t last_ = 0;
 };
 
-/// What the scale of a step does to its largest magnitude.
+/// Counts whether a step's largest magnitude clips at its scale.
 void count_step(float amax, float scale, float largest, OperandOutcome& outcome) {
   if (!std::isfinite(amax)) ++outcome.nonfinite;
   if (!std::isfinite(amax) || amax == 0) return;

@@ -18,7 +18,7 @@ struct OperandMaximaTrace {
   std::vector<float> amax{};
 };
 
-/// What a run has recorded of its operands.
+/// Magnitudes that a run has recorded.
 struct OperandTrace {
   std::int64_t steps = 0;
   std::map<std::string, OperandMaximaTrace> operands{};  ///< by "LAYER.PRODUCT.SIDE"

@@ -27,7 +27,7 @@ def beside(recipe: str, folder: Path) -> tuple[Found, list[Found]]:
 
 
 def check_rows(whole: Found, ranks: list[Found], step: int) -> None:
-    """What has a row for each token."""
+    """Compares tensors with a row for each token."""
     for name in (f"y{step}", f"dx{step}"):
         assert torch.equal(torch.cat([rank[name] for rank in ranks]), whole[name]), name
 
