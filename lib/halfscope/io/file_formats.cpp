@@ -60,20 +60,31 @@ class TensorMatrix {
   [[nodiscard]] const MatrixShape& shape() const { return shape_; }
   /// The elements of a tile; `buffer` holds them where no array does.
   [[nodiscard]] std::span<const float> tile(const MatrixTile& tile, std::vector<float>& buffer) const {
-    const auto size = static_cast<std::size_t>(tile.shape.rows * tile.shape.columns);
-    buffer.resize(size);
+    buffer.resize(static_cast<std::size_t>(tile.shape.rows * tile.shape.columns));
     if (in_memory_.empty()) {
       read_tile(file_, index_, shape_.columns, tile, buffer);
       return buffer;
     }
-    for (std::int64_t row = 0; row < tile.shape.rows; ++row) {
-      const std::int64_t from = (tile.row + row) * shape_.columns + tile.column;
-      std::copy_n(in_memory_.begin() + from, tile.shape.columns, buffer.begin() + row * tile.shape.columns);
-    }
+    auto out = buffer.begin();
+    for_each_row(tile, [&](std::span<const float> row) { out = std::ranges::copy(row, out).out; });
     return buffer;
+  }
+  [[nodiscard]] TensorMaximum maximum(const MatrixTile& tile) const {
+    TensorMaximum found;
+    const auto add = [&](std::span<const float> piece) { found.add(piece); };
+    in_memory_.empty() ? read_pieces(file_, index_, shape_.columns, tile, add) : for_each_row(tile, add);
+    return found;
   }
 
  private:
+  template <typename Take>
+  void for_each_row(const MatrixTile& tile, const Take& take) const {
+    for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row) {
+      const auto from = static_cast<std::size_t>(row * shape_.columns + tile.column);
+      take(std::span(in_memory_).subspan(from, static_cast<std::size_t>(tile.shape.columns)));
+    }
+  }
+
   void bring_axis_last(const detail::AroundAxis& around) {
     std::vector<float> moved(in_memory_.size());
     detail::bring_axis_last(std::span<const float>(in_memory_), around, std::span(moved));
@@ -110,13 +121,7 @@ std::vector<FormatCounts> count_large(const TensorMatrix& matrix, const FormatRe
   const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(request.formats));
   TensorMaximum maximum;
   work_through(
-      std::span<const MatrixTile>(tiles),
-      [&](const MatrixTile& tile) {
-        thread_local std::vector<float> buffer;
-        TensorMaximum part;
-        part.add(matrix.tile(tile, buffer));
-        return part;
-      },
+      std::span<const MatrixTile>(tiles), [&](const MatrixTile& tile) { return matrix.maximum(tile); },
       [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
   const FormatCounter counter(request.formats, maximum);
   std::vector<BlockCounts> all(request.formats.size());

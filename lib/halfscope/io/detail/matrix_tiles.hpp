@@ -47,15 +47,23 @@ struct MatrixTile {
   return tiles;
 }
 
-/// Writes a tile of tensor `index`, whose elements come in the order of the matrix, to `values`.
-inline void read_tile(const TensorFile& file, std::size_t index, std::int64_t columns, const MatrixTile& tile,
-                      std::span<float> values) {
-  auto out = values.begin();
-  const auto take = [&](std::span<const float> piece) { out = std::ranges::copy(piece, out).out; };
+/// Calls take(elements) for pieces of a tile of tensor `index`, whose elements come in the order of the
+/// matrix.
+template <typename Take>
+void read_pieces(const TensorFile& file, std::size_t index, std::int64_t columns, const MatrixTile& tile,
+                 const Take& take) {
   if (tile.shape.columns == columns)
     return file.read(index, tile.row * columns, tile.shape.rows * columns, take);
   for (std::int64_t row = 0; row < tile.shape.rows; ++row)
     file.read(index, (tile.row + row) * columns + tile.column, tile.shape.columns, take);
+}
+
+/// Writes a tile of tensor `index`, whose elements come in the order of the matrix, to `values`.
+inline void read_tile(const TensorFile& file, std::size_t index, std::int64_t columns, const MatrixTile& tile,
+                      std::span<float> values) {
+  auto out = values.begin();
+  read_pieces(file, index, columns, tile,
+              [&](std::span<const float> piece) { out = std::ranges::copy(piece, out).out; });
 }
 
 }  // namespace halfscope
