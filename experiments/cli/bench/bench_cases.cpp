@@ -167,12 +167,31 @@ struct Product {
   Memory<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
 };
 
+std::string eigens_name() {
+  const bool fma = dispatch_isa([]<Isa isa>() { return eigen_has_fma_isa<isa>(); });
+  return fmt::format("Eigen {} {} FMA", HALFSCOPE_EIGEN_VERSION, fma ? "with" : "without");
+}
+
 BenchResult product_against_eigen(std::string_view accumulate, int size) {
   Product product(accumulate, size);
   const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
-  const bool fma = dispatch_isa([]<Isa isa>() { return eigen_has_fma_isa<isa>(); });
-  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio,
-          fmt::format("Eigen {} {} FMA", HALFSCOPE_EIGEN_VERSION, fma ? "with" : "without")};
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, eigens_name()};
+}
+
+/// The product of the same matrices in blocks, as a unit of Blackwell's tensor cores adds it up; c = a b^T.
+BenchResult product_in_blocks(std::string_view name, BlockScaledKind kind, int size) {
+  Product product("fp32_fused", size);
+  const BlockFormat format = parse_block_format(name);
+  const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
+  const MatrixShape shape{size, size};
+  const BlockCodes a_codes = quantise_blocks(product.a, shape, format),
+                   b_codes = quantise_blocks(product.b, shape, format);
+  const auto matrix = [&](const BlockCodes& codes) {
+    return BlockMatrix{format.element.format, size, size, codes.elements, codes.scales};
+  };
+  const BlockMatrix a = matrix(a_codes), b = matrix(b_codes);
+  const Times times = time_in_turn([&] { gemm_blocks(a, b, product.c, unit); }, [&] { product.eigens(); });
+  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, eigens_name()};
 }
 
 BenchResult product_on_two_threads(int size) {
@@ -254,6 +273,12 @@ constexpr std::array cases{
               [] { return product_against_eigen("fp8_e4m3_tensor_core(hopper, promote=128)", 256); }},
     BenchCase{"gemm_blackwell_fp8", "256 x 256 x 256, as a B200's tensor core of FP8",
               [] { return product_against_eigen("fp8_e4m3_tensor_core(blackwell)", 256); }},
+    BenchCase{"gemm_blackwell_mxfp8", "the same in blocks of 32 along k, as its block-scaled tensor core",
+              [] { return product_in_blocks("mxfp8_e4m3", BlockScaledKind::mxf8f6f4, 256); }},
+    BenchCase{"gemm_blackwell_mxfp4", "the same, FP4 in blocks of 32",
+              [] { return product_in_blocks("mxfp4", BlockScaledKind::mxf4, 256); }},
+    BenchCase{"gemm_blackwell_nvfp4", "the same, FP4 in blocks of 16 with scales of E4M3",
+              [] { return product_in_blocks("nvfp4", BlockScaledKind::mxf4nvf4, 256); }},
     BenchCase{"gemm_two_threads", "256 x 256 x 256, fused, summed in order",
               [] { return product_on_two_threads(256); }},
     BenchCase{"gemm_batch", "128 products of 64 x 64 x 64, fused, the right factors transposed",

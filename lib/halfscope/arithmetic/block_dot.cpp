@@ -22,12 +22,7 @@ bool takes(const BlockScaledUnit& unit, const FloatFormat& element) {
 }
 
 void check_operand(const BlockOperand& x, const BlockScaledUnit& unit) {
-  if (!takes(unit, x.element)) {
-    throw InvalidArgument(fmt::format(
-        "block_dot: the unit {} takes no elements of {}; {}", name_of(unit.kind), to_string(x.element),
-        unit.kind == BlockScaledKind::mxf8f6f4 ? "give fp8_e4m3, fp8_e5m2, fp6_e3m2, fp6_e2m3 or fp4_e2m1"
-                                               : "give fp4_e2m1"));
-  }
+  check_block_elements(x.element, unit);
   const auto block = static_cast<std::size_t>(unit.block);
   const std::size_t blocks = (x.elements.size() + block - 1) / block;
   if (x.scales.size() != blocks) {
@@ -119,6 +114,14 @@ float block_step(const ScaledProducts& x, std::size_t first, std::size_t end, fl
 }
 
 }  // namespace
+
+void check_block_elements(const FloatFormat& element, const BlockScaledUnit& unit) {
+  if (takes(unit, element)) return;
+  throw InvalidArgument(fmt::format(
+      "block_dot: the unit {} takes no elements of {}; {}", name_of(unit.kind), to_string(element),
+      unit.kind == BlockScaledKind::mxf8f6f4 ? "give fp8_e4m3, fp8_e5m2, fp6_e3m2, fp6_e2m3 or fp4_e2m1"
+                                             : "give fp4_e2m1"));
+}
 
 const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, ScaleFormat scale) {
   std::string scales;

@@ -71,6 +71,9 @@ inline constexpr std::array block_scaled_units{
     BlockScaledUnit{BlockScaledKind::mxf4nvf4, ScaleFormat::ue4m3, 16, 64, 16, 35, -139},  // NVFP4
 };
 
+/// Throws InvalidArgument where the unit does not take the elements.
+void check_block_elements(const FloatFormat& element, const BlockScaledUnit& unit);
+
 /// The unit of these; throws InvalidArgument with those of the kind.
 [[nodiscard]] const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, ScaleFormat scale);
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/arithmetic/block_dot.hpp>
 #include <halfscope/device/memory.hpp>
 #include <halfscope/format/elements.hpp>
 #include <halfscope/kernel/gemm/device_product.hpp>
@@ -41,7 +42,29 @@ struct DenseMatrix {
 /// the model's tensor core is that of the GPU at hand where it can be.
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);
 
-/// The same on the device, which the above call where that is the active one.
+/// Rows in blocks along their columns: a code of `element` for each element, row by row, and one of a unit's
+/// scale format for each block of a row, of which the last may be short.
+struct BlockMatrix {
+  FloatFormat element;
+  std::int64_t rows = 0, columns = 0;
+  std::span<const std::uint8_t> elements;
+  std::span<const std::uint32_t> scales;
+
+  /// Row i, in blocks of so many elements.
+  [[nodiscard]] BlockOperand row(std::int64_t i, int block) const {
+    const auto at = static_cast<std::size_t>(i), width = static_cast<std::size_t>(columns);
+    const auto blocks = static_cast<std::size_t>((columns + block - 1) / block);
+    return {element, elements.subspan(at * width, width), scales.subspan(at * blocks, blocks)};
+  }
+};
+
+/// c = a b^T on the CPU as a block-scaled tensor core computes it, with c row-major (a.rows, b.rows). Each
+/// element equals `block_dot` of its rows from +0 on, bit for bit; the tensors' own scales are not in it.
+/// Threads split the elements. Throws InvalidArgument where sizes disagree, or where the unit does not take
+/// the elements.
+void gemm_blocks(const BlockMatrix& a, const BlockMatrix& b, std::span<float> c, const BlockScaledUnit& unit);
+
+/// Offsets and products on the device, which the above call where that is the active one.
 namespace cuda {
 void fill_strided(std::int64_t stride, std::span<std::int32_t> offsets);
 void gemm(const GatherMatrix& a, const DenseMatrix& b, std::span<float> c, const AccumulateModel& model);

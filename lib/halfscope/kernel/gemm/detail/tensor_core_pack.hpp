@@ -94,7 +94,7 @@ struct Contiguous {
   bool vector[depth_block / lanes];
 };
 
-Contiguous find_contiguous(const std::int32_t* column, std::size_t count) {
+[[maybe_unused]] Contiguous find_contiguous(const std::int32_t* column, std::size_t count) {
   Contiguous contiguous{};
   for (std::size_t k = 0; k + lanes <= count; k += lanes) {
     bool all = true;

@@ -1,0 +1,79 @@
+// Vectors of doubles cut off toward zero, to integers and to floats; only for *_simd.cpp, which are compiled
+// once per instruction set.
+#pragma once
+
+#include <limits>
+#include <utility>
+
+#include <halfscope/kernel/detail/vector.hpp>
+
+// Unnamed: compiled differently for every instruction set, so no two translation units may share it.
+namespace halfscope {
+namespace {
+
+constexpr std::size_t half_lanes = lanes / 2;
+using Doubles [[gnu::vector_size(vector_bytes)]] = double;
+using Longs [[gnu::vector_size(vector_bytes)]] = std::int64_t;
+using HalfFloats [[gnu::vector_size(vector_bytes / 2)]] = float;
+using HalfInts [[gnu::vector_size(vector_bytes / 2)]] = std::int32_t;
+
+template <std::size_t first, typename Half, typename Whole, std::size_t... i>
+HALFSCOPE_HD Half half_of(Whole x, std::index_sequence<i...> /*lanes*/) {
+  return __builtin_shufflevector(x, x, static_cast<int>(first + i)...);
+}
+/// Half `part` of a vector, in double precision. GCC 12 converts quarters where no instruction is named.
+template <std::size_t part>
+HALFSCOPE_HD Doubles half_in_double(FloatVec x) {
+  const auto half = half_of<part * half_lanes, HalfFloats>(x, std::make_index_sequence<half_lanes>{});
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtps_pd(0xFF, half);
+#else
+  return __builtin_convertvector(half, Doubles);
+#endif
+}
+/// 2^exponent for half `part` of the lanes; exponents are those of normal doubles.
+template <std::size_t part>
+HALFSCOPE_HD Doubles half_of_powers(Ints exponent) {
+  const auto half =
+      half_of<part * half_lanes, HalfInts>(exponent + 1023, std::make_index_sequence<half_lanes>{});
+#if defined(__AVX512F__)
+  const auto fields =
+      reinterpret_cast<Longs>(_mm512_maskz_cvtepi32_epi64(0xFF, reinterpret_cast<__m256i>(half)));
+#else
+  const Longs fields = __builtin_convertvector(half, Longs);
+#endif
+  return reinterpret_cast<Doubles>(fields << 52);
+}
+
+/// x without its fraction, for |x| < 2^51; without SSE4.1 under `RoundsTowardZero`.
+HALFSCOPE_HD Doubles truncated(Doubles x) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_roundscale_pd(0xFF, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+  return _mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#else
+  const Longs sign = reinterpret_cast<Longs>(x) & (Longs{} + std::numeric_limits<std::int64_t>::min());
+  const Doubles place = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(Doubles{} + 0x1p52) | sign);
+  return (x + place) - place;
+#endif
+}
+
+template <std::size_t... i>
+HALFSCOPE_HD FloatVec joined(HalfFloats low, HalfFloats high, std::index_sequence<i...> /*lanes*/) {
+  return __builtin_shufflevector(low, high, static_cast<int>(i)...);
+}
+/// Two halves as floats, cut off to 24 bits, under `RoundsTowardZero`.
+HALFSCOPE_HD FloatVec truncate_to_floats(Doubles low, Doubles high) {
+#if defined(__AVX512F__)
+  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+  const HalfFloats first = _mm512_maskz_cvt_roundpd_ps(0xFF, low, toward_zero),
+                   second = _mm512_maskz_cvt_roundpd_ps(0xFF, high, toward_zero);
+#else
+  const HalfFloats first = __builtin_convertvector(low, HalfFloats),
+                   second = __builtin_convertvector(high, HalfFloats);
+#endif
+  return joined(first, second, std::make_index_sequence<lanes>{});
+}
+
+}  // namespace
+}  // namespace halfscope
