@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from halfscope import _core
 
 FP32_EXPONENT_BITS = 8
@@ -20,6 +22,14 @@ def describe(format: str) -> dict[str, Any]:
     Raises ValueError for an unknown format.
     """
     return _core.describe_format(format)
+
+
+def is_in_blocks(format: str) -> bool:
+    """Whether it is the name of a block format, whose blocks have scales of their own."""
+    try:
+        return _core.encode(np.zeros(1, np.float32), format)[1] is not None
+    except ValueError:
+        return False
 
 
 def has_range_of_fp32(format: str) -> bool:

@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from halfscope.results.formats import describe
+from halfscope.results.formats import describe, is_in_blocks
 from halfscope.torch.observations import OPTIMIZER_STATE
 from halfscope.torch.records import Sinks
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.tensorboard import Board
 from halfscope.torch.tensors import Choice
+
+_IN_BLOCKS = (
+    "each of its blocks has a scale of its own, whatever the loss scale is; give its elements' format, or count blocks"
+    " with halfscope.torch.emulate(...).operands(), and in a file with halfscope analyze --formats"
+)
 
 
 class Plan:
@@ -41,7 +46,8 @@ def _canonical(format: object) -> str:
     try:
         return describe(format)["format"]
     except ValueError as error:
-        raise ValueError(f"watch: format={format!r}: {error}") from None
+        reason = _IN_BLOCKS if is_in_blocks(format) else error
+        raise ValueError(f"watch: format={format!r}: {reason}") from None
 
 
 class Trainers:

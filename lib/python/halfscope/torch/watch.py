@@ -51,7 +51,8 @@ def watch(
     optimizer: one, or all that train the model; a step then ends with the `step` of the last one.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     format: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY: what the tensors would be cast to, and in which the
-        weights would be stored. All counts, records and sentences are about it.
+        weights would be stored. All counts, records and sentences are about it. `emulate` counts
+        the blocks of block formats such as "mxfp4".
     observe_roles: "optimizer_state" also counts what the optimizer keeps per parameter, such as Adam's exp_avg and
         exp_avg_sq, after each watched step.
     out: a folder that gets the records of the run, for `tools/figures` and `halfscope.results.read_experiment`.
