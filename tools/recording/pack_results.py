@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from halfscope.results.curves import loss_curve, zero_causes
 from halfscope.results.json_files import FORMAT_VERSION, read_json, read_json_lines
@@ -22,6 +22,7 @@ from halfscope.results.packed import ENVIRONMENT, HISTOGRAMS, RUNS
 
 # Compressed bytes of an experiment's histograms, beyond which they are left out unless predictions are made from them.
 MOST_HISTOGRAMS = 256 << 10
+OF_DATA = "data_"  # keys of an environment that only runs on some data sets have
 
 
 class RunFolder(NamedTuple):
@@ -70,20 +71,38 @@ def _run_folders(experiment: Path) -> list[RunFolder]:
 
 
 def _require_one_environment(results: Path, experiments: list[Path]) -> None:
-    first: tuple[Path, dict] | None = None
+    """Machine and revision are those of all runs; data sets differ between experiments, and between runs of one."""
+    machine: dict[str, tuple[Path, Any]] = {}
     for experiment in experiments:
+        of_data: dict[str, tuple[Path, Any]] = {}
         for _, _, run in _run_folders(experiment):
             status = (run / "status").read_text().split()
             if status[:1] != ["DONE"]:
                 raise ValueError(f"{run}: {' '.join(status) or 'no status'}; finish it with --resume first")
-            environment = read_json(run / ENVIRONMENT)
-            first = first or (run, environment)
-            for key in sorted(environment.keys() | first[1].keys()):
-                if environment.get(key) != first[1].get(key):
-                    raise ValueError(
-                        f"{run}: its {key} is {environment.get(key)!r}, that of {first[0].relative_to(results)} "
-                        f"{first[1].get(key)!r}; a record speaks for one machine and one revision"
-                    )
+            environment = {key: (run, value) for key, value in read_json(run / ENVIRONMENT).items()}
+            own = {key: entry for key, entry in environment.items() if key.startswith(OF_DATA)}
+            own_machine = {key: entry for key, entry in environment.items() if key not in own}
+            machine = machine or own_machine
+            of_data = own | of_data
+            _require_equal(results, run, own_machine, machine)
+            _require_equal(results, run, own, {key: of_data[key] for key in own})
+
+
+def _require_equal(results: Path, run: Path, own: dict, known: dict) -> None:
+    """own, known: values by key, each with a run that has it."""
+    for key in sorted(own.keys() | known.keys()):
+        first, value = known.get(key, (next(iter(known.values()))[0], None))
+        _, found = own.get(key, (run, None))
+        if found != value:
+            raise ValueError(
+                f"{run}: its {key} is {found!r}, that of {first.relative_to(results)} {value!r}; "
+                "a record speaks for one machine and one revision"
+            )
+
+
+def _environment_of(runs: list[RunFolder]) -> dict:
+    """With what any of the runs says of its data."""
+    return {key: value for run in runs for key, value in read_json(run.path / ENVIRONMENT).items()}
 
 
 def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
@@ -99,7 +118,8 @@ def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
 def pack_experiment(experiment: Path, made: Path) -> None:
     """Writes the environment, the runs and the ends of the histograms of `experiment` into the folder `made`."""
     predicts, runs = _predicts(experiment), _run_folders(experiment)
-    shutil.copy(runs[0].path / ENVIRONMENT, made)
+    text = json.dumps(_environment_of(runs), indent=2) + "\n"
+    (made / ENVIRONMENT).write_text(text, encoding="utf-8")
     (made / RUNS).write_text("".join(map(_line, _packed_runs(experiment, runs))), encoding="utf-8")
     lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
     histograms = _compressed("".join(lines))

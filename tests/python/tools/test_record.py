@@ -178,12 +178,28 @@ def test_what_is_no_record_is_refused_and_nothing_written(
     assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "fp16_mixed/seed0: RUNNING" in capsys.readouterr().err
     (run / "status").write_text("DONE\n")
-    write_json(run / "environment.json", read(run / "environment.json") | {"git_revision": "another"})
+    environment = read(run / "environment.json")
+    write_json(run / "environment.json", environment | {"git_revision": "another"})
     assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
     assert "git_revision" in capsys.readouterr().err
+    for arm, maker in (("fp16_mixed", "a"), ("fp32", "b")):
+        write_json(experiment / arm / "seed0/environment.json", environment | {"data_maker": maker})
+    assert main([str(tmp_path / "results"), str(tmp_path / "kept"), str(program)]) == 2
+    assert "data_maker" in capsys.readouterr().err
     assert main([str(tmp_path / "nothing"), str(tmp_path / "kept"), str(program)]) == 2
     assert "no results here" in capsys.readouterr().err
     assert not (tmp_path / "kept").exists()
+
+
+def test_data_of_some_runs_are_told(tmp_path: Path, program: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=1)
+    other = write_results(tmp_path / "results", seeds=1, name="other")
+    for run, maker in ((experiment / "fp16_mixed/seed0", "espeak-ng 1.51"), (other / "fp32/seed0", "another")):
+        path = run / "environment.json"
+        write_json(path, read(path) | {"data_maker": maker})
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    kept = [read(tmp_path / "kept" / name / "environment.json")["data_maker"] for name in (experiment.name, "other")]
+    assert kept == ["espeak-ng 1.51", "another"]
 
 
 def table_rows(text: str) -> list[str]:
