@@ -143,6 +143,7 @@ def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
     assert loss < 4.2 and "Nothing overflowed." in verdict and "is a format of the operands" not in verdict
 
 
+@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_names_are_those_of_the_source_and_not_of_kernels() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
