@@ -128,8 +128,10 @@ bool decode_elements_isa<target_isa>(const std::uint8_t* codes, std::size_t coun
   const auto sign_place = static_cast<std::uint32_t>(format.exponent_bits + format.mantissa_bits);
   const std::uint32_t sign = 1u << sign_place, largest = format.max_finite_bits(), mask = sign - 1;
   const int up = 23 - format.mantissa_bits, sign_up = 31 - static_cast<int>(sign_place);
-  // The field of 1 is the bias: products with this are exact, those of subnormal floats too.
-  const float unit = from_bits(static_cast<std::uint32_t>(127 + 127 - format.bias()) << 23);
+  const std::uint32_t least_normal = 1u << format.mantissa_bits;
+  const std::uint32_t fields = static_cast<std::uint32_t>(127 - format.bias()) << 23;
+  const float smallest =
+      from_bits(static_cast<std::uint32_t>(127 + format.min_exponent() - format.mantissa_bits) << 23);
   std::uint32_t special = 0;
   for (std::size_t first = 0; first < count; first += group) {
     const std::size_t here = smaller(group, count - first);
@@ -139,7 +141,8 @@ bool decode_elements_isa<target_isa>(const std::uint8_t* codes, std::size_t coun
 #pragma omp simd reduction(| : bits, special)
     for (std::size_t i = 0; i < group; ++i) {
       const std::uint32_t code = some[i], magnitude = code & mask;
-      const float number = from_bits(magnitude << up) * unit;
+      const float subnormal = static_cast<float>(static_cast<std::int32_t>(magnitude)) * smallest;
+      const float number = magnitude < least_normal ? subnormal : from_bits((magnitude << up) + fields);
       bits |= (magnitude != 0 ? 1u : 0u) << i;
       special |= to_bits(number) > largest ? 1u : 0u;
       values[first + i] = from_bits(to_bits(number) | (code & sign) << sign_up);
