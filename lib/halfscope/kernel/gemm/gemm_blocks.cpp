@@ -138,7 +138,7 @@ void gemm_blocks(const BlockMatrix& a, const BlockMatrix& b, std::span<float> c,
   if (a.columns == 0 || c.empty()) return;
   const BlockRows left = RowsDecoder(a, unit).decode_all();
   const BlockRows right = RowsDecoder(b, unit).decode_all();
-  constexpr std::int64_t columns_at_once = 128;
+  constexpr std::int64_t columns_at_once = 256;
   parallel_for_ranges(columns, columns_at_once, [&](std::int64_t first, std::int64_t count) {
     const bool is_partial = dispatch_isa([&]<Isa isa>() {
       return gemm_blocks_isa<isa>(left, right, unit, {first, first + count}, c.data());

@@ -136,7 +136,11 @@ bool decode_elements_isa<target_isa>(const std::uint8_t* codes, std::size_t coun
   for (std::size_t first = 0; first < count; first += group) {
     const std::size_t here = smaller(group, count - first);
     std::uint8_t some[group] = {};
-    std::memcpy(some, codes + first, here);
+    // A length that the compiler knows is one load.
+    if (here == group)
+      std::memcpy(some, codes + first, group);
+    else
+      std::memcpy(some, codes + first, here);
     std::uint32_t bits = 0;
 #pragma omp simd reduction(| : bits, special)
     for (std::size_t i = 0; i < group; ++i) {
