@@ -40,6 +40,11 @@ struct Times {
 [[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others,
                                  double time = 0.5);
 
+/// Keeps the compiler from dropping what is written to memory.
+inline void use_memory() {
+  asm volatile("" : : : "memory");
+}
+
 /// c = a b of row-major matrices of `size` by `size`, by Eigen in one thread. Instantiated in a translation
 /// unit per instruction set.
 template <Isa isa>

@@ -1,19 +1,14 @@
 // Cases of `halfscope bench`: one line per case.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include <halfscope/core/parallel.hpp>
 #include <halfscope/format/block_format.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
-#include <halfscope/kernel/detail/dispatch.hpp>
-#include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/histogram/code_counts.hpp>
 #include <halfscope/kernel/histogram/histogram.hpp>
 #include <halfscope/stats/block_counts.hpp>
@@ -24,6 +19,7 @@
 #include "experiments/cli/bench/bench_batch.hpp"
 #include "experiments/cli/bench/bench_checkpoint.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
+#include "experiments/cli/bench/bench_products.hpp"
 #include "experiments/cli/bench/bench_training.hpp"
 #include "lib/nn/elementary.hpp"
 
@@ -48,14 +44,9 @@ std::vector<float> wide_floats(Sign sign) {
   return values;
 }
 
-/// Keeps the compiler from dropping what is written to memory.
-void use_memory() {
-  asm volatile("" : : : "memory");
-}
+using ArrayPass = std::function<void(std::span<const float>, std::span<float>)>;
 
-using Operation = std::function<void(std::span<const float>, std::span<float>)>;
-
-BenchResult against_memcpy(const Operation& operation, Sign sign = Sign::either) {
+BenchResult against_memcpy(const ArrayPass& operation, Sign sign = Sign::either) {
   const std::vector<float> in = wide_floats(sign);
   std::vector<float> out(in.size());
   const Times times = time_in_turn(
@@ -138,68 +129,6 @@ BenchResult function_of_array(Elementary function) {
       Sign::positive);
 }
 
-/// Two square matrices of FP16 numbers, uniform on [-1, 1), and their product.
-struct Product {
-  Product(std::string_view accumulate, int matrix_size)
-      : model(parse_accumulate_model(accumulate)), size(matrix_size) {
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      a[i] = 2 * RandomStream{.seed = 3}.uniform(i) - 1;
-      b[i] = 2 * RandomStream{.seed = 4}.uniform(i) - 1;
-    }
-    for (std::vector<float>* values : {&a, &b}) round(*values, *values, Quantizer{.format = fp16});
-  }
-  [[nodiscard]] double gigaflop() const { return 2e-9 * size * size * size; }
-  void ours(int threads) {
-    set_thread_count(threads);
-    gemm({a.data(), row.values(), column.values(), MatrixLayout::row_major, size}, {b.data(), size, size}, c,
-         model);
-    set_thread_count(1);
-  }
-  void eigens() {
-    dispatch_isa([&]<Isa isa>() { eigen_product_isa<isa>(a.data(), b.data(), c.data(), size); });
-    use_memory();
-  }
-
-  AccumulateModel model;
-  int size;
-  std::vector<float> a = std::vector<float>(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)),
-                     b = a, c = a;
-  Memory<std::int32_t> row = strided_offsets(size, size), column = strided_offsets(size, 1);
-};
-
-std::string eigens_name() {
-  const bool fma = dispatch_isa([]<Isa isa>() { return eigen_has_fma_isa<isa>(); });
-  return fmt::format("Eigen {} {} FMA", HALFSCOPE_EIGEN_VERSION, fma ? "with" : "without");
-}
-
-BenchResult product_against_eigen(std::string_view accumulate, int size) {
-  Product product(accumulate, size);
-  const Times times = time_in_turn([&] { product.ours(1); }, [&] { product.eigens(); });
-  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, eigens_name()};
-}
-
-/// The product of the same matrices in blocks, as a unit of Blackwell's tensor cores adds it up; c = a b^T.
-BenchResult product_in_blocks(std::string_view name, BlockScaledKind kind, int size) {
-  Product product("fp32_fused", size);
-  const BlockFormat format = parse_block_format(name);
-  const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
-  const MatrixShape shape{size, size};
-  const BlockCodes a_codes = quantise_blocks(product.a, shape, format),
-                   b_codes = quantise_blocks(product.b, shape, format);
-  const auto matrix = [&](const BlockCodes& codes) {
-    return BlockMatrix{format.element.format, size, size, codes.elements, codes.scales};
-  };
-  const BlockMatrix a = matrix(a_codes), b = matrix(b_codes);
-  const Times times = time_in_turn([&] { gemm_blocks(a, b, product.c, unit); }, [&] { product.eigens(); });
-  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, eigens_name()};
-}
-
-BenchResult product_on_two_threads(int size) {
-  Product product("fp32_fused", size);
-  const Times times = time_in_turn([&] { product.ours(2); }, [&] { product.ours(1); });
-  return {product.gigaflop() / times.ours, "GFLOP/s", times.ratio, "one thread"};
-}
-
 constexpr std::array cases{
     BenchCase{"round_fp16", "rounding to the nearest", [] { return rounding("fp16"); }},
     BenchCase{"round_bf16", "rounding to the nearest", [] { return rounding("bf16"); }},
@@ -244,43 +173,43 @@ constexpr std::array cases{
     BenchCase{"rsqrt", "of an array", [] { return function_of_array(Elementary::rsqrt); }},
     BenchCase{"sigmoid", "of an array", [] { return function_of_array(Elementary::sigmoid); }},
     BenchCase{"gemm", "256 x 256 x 256, fused, summed in order",
-              [] { return product_against_eigen("fp32_fused", 256); }},
+              [] { return bench_product("fp32_fused", 256); }},
     BenchCase{"gemm_fp32_sequential", "256 x 256 x 256, each product and sum rounded",
-              [] { return product_against_eigen("fp32_sequential", 256); }},
+              [] { return bench_product("fp32_sequential", 256); }},
     BenchCase{"gemm_fp32_chunked", "256 x 256 x 256, summed in chunks of 256 terms",
-              [] { return product_against_eigen("fp32_chunked(256)", 256); }},
+              [] { return bench_product("fp32_chunked(256)", 256); }},
     BenchCase{"gemm_fp16_sequential", "256 x 256 x 256, each product and sum rounded",
-              [] { return product_against_eigen("fp16_sequential", 256); }},
+              [] { return bench_product("fp16_sequential", 256); }},
     BenchCase{"gemm_fp16_fused", "256 x 256 x 256, fused, each sum rounded",
-              [] { return product_against_eigen("fp16_fused", 256); }},
+              [] { return bench_product("fp16_fused", 256); }},
     BenchCase{"gemm_fp16_chunked", "256 x 256 x 256, each sum rounded, in chunks of 64 terms",
-              [] { return product_against_eigen("fp16_chunked(64)", 256); }},
+              [] { return bench_product("fp16_chunked(64)", 256); }},
     BenchCase{"gemm_bf16_sequential", "256 x 256 x 256, each product and sum rounded to bf16",
-              [] { return product_against_eigen("bf16_sequential", 256); }},
+              [] { return bench_product("bf16_sequential", 256); }},
     BenchCase{"gemm_volta", "256 x 256 x 256, as a V100's tensor core",
-              [] { return product_against_eigen("tensor_core(volta)", 256); }},
+              [] { return bench_product("tensor_core(volta)", 256); }},
     BenchCase{"gemm_ampere", "256 x 256 x 256, as an A100's tensor core",
-              [] { return product_against_eigen("tensor_core(ampere)", 256); }},
+              [] { return bench_product("tensor_core(ampere)", 256); }},
     BenchCase{"gemm_hopper", "256 x 256 x 256, as an H100's tensor core",
-              [] { return product_against_eigen("tensor_core(hopper)", 256); }},
+              [] { return bench_product("tensor_core(hopper)", 256); }},
     BenchCase{"gemm_hopper_bf16", "256 x 256 x 256, as an H100's tensor core of BF16",
-              [] { return product_against_eigen("bf16_tensor_core(hopper)", 256); }},
+              [] { return bench_product("bf16_tensor_core(hopper)", 256); }},
     BenchCase{"gemm_ada_fp8", "256 x 256 x 256, as an L40S's tensor core of FP8",
-              [] { return product_against_eigen("fp8_e4m3_tensor_core(ada)", 256); }},
+              [] { return bench_product("fp8_e4m3_tensor_core(ada)", 256); }},
     BenchCase{"gemm_hopper_fp8", "256 x 256 x 256, as an H100's tensor core of FP8",
-              [] { return product_against_eigen("fp8_e4m3_tensor_core(hopper)", 256); }},
+              [] { return bench_product("fp8_e4m3_tensor_core(hopper)", 256); }},
     BenchCase{"gemm_hopper_fp8_promoted", "the same, promoted to FP32 every 128 terms",
-              [] { return product_against_eigen("fp8_e4m3_tensor_core(hopper, promote=128)", 256); }},
+              [] { return bench_product("fp8_e4m3_tensor_core(hopper, promote=128)", 256); }},
     BenchCase{"gemm_blackwell_fp8", "256 x 256 x 256, as a B200's tensor core of FP8",
-              [] { return product_against_eigen("fp8_e4m3_tensor_core(blackwell)", 256); }},
+              [] { return bench_product("fp8_e4m3_tensor_core(blackwell)", 256); }},
     BenchCase{"gemm_blackwell_mxfp8", "the same in blocks of 32 along k, as its block-scaled tensor core",
-              [] { return product_in_blocks("mxfp8_e4m3", BlockScaledKind::mxf8f6f4, 256); }},
+              [] { return bench_block_product("mxfp8_e4m3", BlockScaledKind::mxf8f6f4, 256); }},
     BenchCase{"gemm_blackwell_mxfp4", "the same, FP4 in blocks of 32",
-              [] { return product_in_blocks("mxfp4", BlockScaledKind::mxf4, 256); }},
+              [] { return bench_block_product("mxfp4", BlockScaledKind::mxf4, 256); }},
     BenchCase{"gemm_blackwell_nvfp4", "the same, FP4 in blocks of 16 with scales of E4M3",
-              [] { return product_in_blocks("nvfp4", BlockScaledKind::mxf4nvf4, 256); }},
+              [] { return bench_block_product("nvfp4", BlockScaledKind::mxf4nvf4, 256); }},
     BenchCase{"gemm_two_threads", "256 x 256 x 256, fused, summed in order",
-              [] { return product_on_two_threads(256); }},
+              [] { return bench_product_on_two_threads(256); }},
     BenchCase{"gemm_batch", "128 products of 64 x 64 x 64, fused, the right factors transposed",
               [] { return bench_batch("fp32_fused"); }},
     BenchCase{"gemm_batch_fp16_sequential", "the same, each product and sum rounded",
@@ -289,21 +218,21 @@ constexpr std::array cases{
               [] { return bench_batch("tensor_core(hopper)"); }},
     BenchCase{"gemm_batch_two_threads", "the same, fused", bench_batch_on_two_threads},
     BenchCase{"gemm_1024", "1024 x 1024 x 1024, fused, summed in order",
-              [] { return product_against_eigen("fp32_fused", 1024); }},
+              [] { return bench_product("fp32_fused", 1024); }},
     BenchCase{"gemm_fp32_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
-              [] { return product_against_eigen("fp32_sequential", 1024); }},
+              [] { return bench_product("fp32_sequential", 1024); }},
     BenchCase{"gemm_fp16_sequential_1024", "1024 x 1024 x 1024, each product and sum rounded",
-              [] { return product_against_eigen("fp16_sequential", 1024); }},
+              [] { return bench_product("fp16_sequential", 1024); }},
     BenchCase{"gemm_fp16_fused_1024", "1024 x 1024 x 1024, fused, each sum rounded",
-              [] { return product_against_eigen("fp16_fused", 1024); }},
+              [] { return bench_product("fp16_fused", 1024); }},
     BenchCase{"gemm_volta_1024", "1024 x 1024 x 1024, as a V100's tensor core",
-              [] { return product_against_eigen("tensor_core(volta)", 1024); }},
+              [] { return bench_product("tensor_core(volta)", 1024); }},
     BenchCase{"gemm_ampere_1024", "1024 x 1024 x 1024, as an A100's tensor core",
-              [] { return product_against_eigen("tensor_core(ampere)", 1024); }},
+              [] { return bench_product("tensor_core(ampere)", 1024); }},
     BenchCase{"gemm_hopper_1024", "1024 x 1024 x 1024, as an H100's tensor core",
-              [] { return product_against_eigen("tensor_core(hopper)", 1024); }},
+              [] { return bench_product("tensor_core(hopper)", 1024); }},
     BenchCase{"gemm_two_threads_1024", "1024 x 1024 x 1024, fused, summed in order",
-              [] { return product_on_two_threads(1024); }},
+              [] { return bench_product_on_two_threads(1024); }},
     BenchCase{"all_reduce_ring", "64 ranks of 2^18 gradients in FP16, adds counted, NCCL's ring",
               [] { return bench_all_reduce("nccl_ring", 64, 1 << 18); }},
     BenchCase{"all_reduce_tree", "the same in NCCL's tree",
