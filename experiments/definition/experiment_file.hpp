@@ -20,9 +20,9 @@ struct KnownNames {
   std::span<const std::string_view> columns{};   ///< columns of the table of arms in a verdict
 };
 
-/// The experiment that the file describes; docs/own-experiments.md lists its keys. Throws InvalidArgument
-/// with line and column: for unknown keys and names (the nearest is offered), values out of range, two arms
-/// of one name, an experiment without arms.
+/// The experiment that the file describes; docs/guides/own-experiments.md lists its keys. Throws
+/// InvalidArgument with line and column: for unknown keys and names (the nearest is offered), values out of
+/// range, two arms of one name, an experiment without arms.
 [[nodiscard]] Experiment read_experiment_file(const std::filesystem::path& path, const KnownNames& known);
 /// Reads `text`; `path` stands for it in messages and names the experiment.
 [[nodiscard]] Experiment read_experiment(std::string_view text, const std::filesystem::path& path,

@@ -76,8 +76,9 @@ inline constexpr std::array accumulate_models{
 inline constexpr std::array cpu_product_models{
     NamedAccumulateModel{"fp8_e4m3_tensor_core(hopper, promote=128)",
                          "H100, H200: FP8 products, sums of 128 added up in FP32, as DeepGEMM does"},
-    NamedAccumulateModel{"tensor_core(products=16, bits=26)",
-                         "a tensor core of one's own; zero= and result= too, see docs/formats-and-sums.md"},
+    NamedAccumulateModel{
+        "tensor_core(products=16, bits=26)",
+        "a tensor core of one's own; zero= and result= too, see docs/reference/formats-and-sums.md"},
     NamedAccumulateModel{"matrix_core(cdna1)", "MI100: FP16 products, exact sums of 4, rounded once"},
     NamedAccumulateModel{"matrix_core(cdna2)", "MI200: FP16 products, FP32 in pairs, subnormals are zeros"},
     NamedAccumulateModel{"bf16_matrix_core(cdna2_1k)", "MI200: BF16 products of the _1k instructions"},
