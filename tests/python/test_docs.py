@@ -245,6 +245,18 @@ def test_paths_of_the_tree_exist(page: str) -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_pages_that_sources_name_exist() -> None:
+    named = re.compile(r"\bdocs/[\w/.-]+\.md\b")
+    sources = [path for top in ("lib", "sim", "experiments", "tools", "cmake") for path in (ROOT / top).rglob("*")]
+    texts = {
+        path: path.read_text() for path in sources if path.suffix in {".hpp", ".cpp", ".cu", ".py", ".toml", ".cmake"}
+    }
+    found = {(path.name, name) for path, text in texts.items() for name in named.findall(text)}
+    assert len(found) > 2
+    ggmls = ("gguf_file.cpp", "docs/gguf.md")
+    assert [entry for entry in sorted(found) if entry != ggmls and not (ROOT / entry[1]).exists()] == []
+
+
 def test_pages_are_short_and_reached_from_the_readme() -> None:
     lengths = {name: len(page.read_text().splitlines()) for name, page in PAGES.items()}
     assert lengths.pop("README.md") <= 150

@@ -48,7 +48,7 @@ std::vector<ScalingOutcome> replay_all(const OperandTrace& trace, const std::str
   std::vector<ScalingOutcome> outcomes;
   for (const std::string_view rule : split_outside_parentheses(rules, ',')) {
     const OperandFormat scaling = parse_scaling(rule);
-    ScalingOutcome& outcome = outcomes.emplace_back(name_of_scaling(scaling));
+    ScalingOutcome& outcome = outcomes.emplace_back(ScalingOutcome{.name = name_of_scaling(scaling)});
     for (const auto& [operand, maxima] : trace.operands) {
       outcome.operands.emplace(operand, replay_scaling(maxima, scaling));
       add(operand, outcome.operands.at(operand), outcome);

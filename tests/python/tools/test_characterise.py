@@ -45,7 +45,10 @@ def test_results_in_fp16() -> None:
     assert constants_of(model_dot(model), INPUTS["fp16"]) == Constants(16, 25, CUT, 10, NEAREST)
 
 
-def test_the_command_prints_a_line_and_names_what_it_cannot(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_line_and_names_what_it_cannot(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["--model", "tensor_core(turing)"]) == 0
     line = "8 products a step; 24 bits, cut toward_zero; results of 23 fraction bits, rounded toward_zero\n"
     assert capsys.readouterr().out == line
