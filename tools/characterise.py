@@ -46,7 +46,7 @@ class Constants:
     products: int
     fraction_bits: int | None
     cut: str  # "toward_zero", "down" or "nearest"; "exact" where every bit is kept
-    result_bits: int  # of the fraction
+    result_bits: int  # kept of the fraction
     rounding: str  # "toward_zero" or "nearest"; "unseen" where a step keeps no more than its result
 
     def __str__(self) -> str:
