@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from halfscope.results.json_files import read_json
-from halfscope.results.recorded import CPU, RecordedTable, read_table, recorded_experiments
-from recording.experiment_index import seed_minutes
+from halfscope.results.recorded import CPU, RecordedTable, read_table
+from recording.claims import claimed_arms
+from recording.experiment_index import seed_minutes, summaries_in_order
 
-MOST_ARMS = 4  # shown of a claim, beside their baseline
 NO_EXPERIMENT = "No such experiment"
 
 
@@ -17,10 +16,8 @@ def beside_papers(folder: Path) -> str:
 
     folder: experiments/recorded. Ours are the arms of the claim and their baseline, means and 95 % intervals.
     """
-    names = recorded_experiments(folder, CPU)
-    summaries = {name: read_json(folder / CPU / name / "summary.json") for name in names}
-    names.sort(key=lambda name: (summaries[name].get("place", len(names) + 1), name))
-    return "\n".join(_entry(folder / CPU / name, summaries[name]) for name in names)
+    summaries = summaries_in_order(folder)
+    return "\n".join(_entry(folder / CPU / name, summary) for name, summary in summaries.items())
 
 
 def _entry(folder: Path, summary: dict) -> str:
@@ -36,13 +33,11 @@ def _entry(folder: Path, summary: dict) -> str:
 
 def _ours(table: RecordedTable, summary: dict) -> str:
     """'test accuracy %: fp32 64.08 (62.20 .. 65.96); ...'."""
-    expectations = (summary.get("claim") or {}).get("expectations", ())
-    shown = list(dict.fromkeys(name for line in expectations for name in (line["baseline"], line["arm"])))
-    if not shown:
+    claim = summary.get("claim")
+    if not claim:
         return f"{table.metric}: {len(table.arms)} arms, with no claim about one"
-    rest = len(shown) - MOST_ARMS - 1
-    outcomes = "; ".join(f"`{name}` {table.outcome(name)}" for name in shown[: MOST_ARMS + 1])
-    return f"{table.metric}: {outcomes}{f'; and {rest} more' if rest > 0 else ''}"
+    shown, rest = claimed_arms(claim)
+    return f"{table.metric}: {'; '.join([*(f'`{name}` {table.outcome(name)}' for name in shown), *rest])}"
 
 
 def _theirs(paper: str) -> str:

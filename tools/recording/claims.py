@@ -43,11 +43,14 @@ def outcome(claim: dict) -> str:
 def measured(summary: dict) -> str:
     """The metric of the arms that the claim is about, each after its baseline."""
     arms = {arm["arm"]: arm for arm in summary["arms"]}
-    expectations = summary["claim"]["expectations"]
-    names = list(dict.fromkeys(name for line in expectations for name in (line["baseline"], line["arm"])))
-    values = [f"`{name}` {_value(arms.get(name))}" for name in names[:MOST_ARMS]]
-    rest = [f"and {len(names) - MOST_ARMS} more"] * (len(names) > MOST_ARMS)
-    return f"{summary['metric']}: {', '.join([*values, *rest])}"
+    shown, rest = claimed_arms(summary["claim"])
+    return f"{summary['metric']}: {', '.join([*(f'`{name}` {_value(arms.get(name))}' for name in shown), *rest])}"
+
+
+def claimed_arms(claim: dict) -> tuple[list[str], list[str]]:
+    """Arms that a claim is about, each after its baseline: the first ones, and "and 3 more" if there are."""
+    names = list(dict.fromkeys(name for line in claim["expectations"] for name in (line["baseline"], line["arm"])))
+    return names[:MOST_ARMS], [f"and {len(names) - MOST_ARMS} more"] * (len(names) > MOST_ARMS)
 
 
 def _value(arm: dict | None) -> str:

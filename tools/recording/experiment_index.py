@@ -22,11 +22,19 @@ def experiment_index(folder: Path) -> str:
 
     folder: experiments/recorded. Minutes are those of one seed of all arms, one core.
     """
+    rows = [HEAD, ("---",) * len(HEAD)]
+    rows += [_row(folder / CPU / name, summary) for name, summary in summaries_in_order(folder).items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def summaries_in_order(folder: Path) -> dict[str, dict]:
+    """Summaries of the CPU's experiments by name, in the order of `halfscope list experiments`.
+
+    folder: experiments/recorded.
+    """
     names = recorded_experiments(folder, CPU)
     summaries = {name: read_json(folder / CPU / name / "summary.json") for name in names}
-    names.sort(key=lambda name: (summaries[name].get("place", len(names) + 1), name))
-    rows = [HEAD, ("---",) * len(HEAD), *(_row(folder / CPU / name, summaries[name]) for name in names)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return dict(sorted(summaries.items(), key=lambda item: (item[1].get("place", len(names) + 1), item[0])))
 
 
 def place_in_paper(paper: str) -> str:

@@ -72,32 +72,26 @@ def _run_folders(experiment: Path) -> list[RunFolder]:
 
 def _require_one_environment(results: Path, experiments: list[Path]) -> None:
     """Machine and revision are those of all runs; data sets differ between experiments, and between runs of one."""
-    machine: dict[str, tuple[Path, Any]] = {}
+    first: tuple[Path, dict] | None = None
     for experiment in experiments:
-        of_data: dict[str, tuple[Path, Any]] = {}
+        of_data: dict[str, tuple[Path, Any]] = {}  # by key, of the first run that has it
         for _, _, run in _run_folders(experiment):
             status = (run / "status").read_text().split()
             if status[:1] != ["DONE"]:
                 raise ValueError(f"{run}: {' '.join(status) or 'no status'}; finish it with --resume first")
-            environment = {key: (run, value) for key, value in read_json(run / ENVIRONMENT).items()}
-            own = {key: entry for key, entry in environment.items() if key.startswith(OF_DATA)}
-            own_machine = {key: entry for key, entry in environment.items() if key not in own}
-            machine = machine or own_machine
-            of_data = own | of_data
-            _require_equal(results, run, own_machine, machine)
-            _require_equal(results, run, own, {key: of_data[key] for key in own})
-
-
-def _require_equal(results: Path, run: Path, own: dict, known: dict) -> None:
-    """own, known: values by key, each with a run that has it."""
-    for key in sorted(own.keys() | known.keys()):
-        first, value = known.get(key, (next(iter(known.values()))[0], None))
-        _, found = own.get(key, (run, None))
-        if found != value:
-            raise ValueError(
-                f"{run}: its {key} is {found!r}, that of {first.relative_to(results)} {value!r}; "
-                "a record speaks for one machine and one revision"
-            )
+            environment = read_json(run / ENVIRONMENT)
+            first = first or (run, environment)
+            for key in sorted(environment.keys() | first[1].keys()):
+                known = (first[0], first[1].get(key))
+                if key.startswith(OF_DATA):
+                    if key not in environment:
+                        continue
+                    known = of_data.setdefault(key, (run, environment[key]))
+                if environment.get(key) != known[1]:
+                    raise ValueError(
+                        f"{run}: its {key} is {environment.get(key)!r}, that of {known[0].relative_to(results)} "
+                        f"{known[1]!r}; a record speaks for one machine and one revision"
+                    )
 
 
 def _environment_of(runs: list[RunFolder]) -> dict:
