@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import Emulation, GradScaler, emulate
 from halfscope.torch.emulation.marks import Mark, Marks
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 FP8 = {"weight": "fp8_e4m3", "activation": "fp8_e4m3", "activation_gradient": "fp8_e5m2", "weight_gradient": "fp8_e5m2"}
 POLICIES: dict[str, Any] = {"fp16_mixed": "fp16_mixed", "bf16": "bf16", "fp8": FP8}
@@ -25,13 +25,8 @@ BOXES = ("ssd", "faster_rcnn")
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def seed() -> None:
     torch.manual_seed(0)
-    yield
-    torch.set_num_threads(threads)
 
 
 def network(name: str) -> tuple[torch.nn.Module, Callable[[], torch.Tensor]]:

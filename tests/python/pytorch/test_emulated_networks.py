@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from halfscope.torch import Emulation, GradScaler, emulate
 from halfscope.torch.emulation.nodes import numbers_nodes
 from test_same_network import LOSS_WEIGHT, SETTINGS, STEPS, Detector, loss_of, make_anchors, targets
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 POLICIES = ("fp16_mixed", "fp16_no_master")
 COUNTED = ("elements", "zeros", "flushed", "subnormal", "overflow")
@@ -58,15 +58,6 @@ def emulated_detector(exported: dict[str, torch.Tensor], policy: str, scale: flo
             scaler.update()
             first = first or counts_of(emulated)
     return losses, first
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module", params=POLICIES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from halfscope.torch.emulation.operations import TABLE, Kind
 from network_cases import NETWORK
 from shaped_cases import SHAPED
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 COMPUTING = (Kind.EXACT, Kind.ROUNDED, Kind.REDUCTION, Kind.PRODUCT, Kind.LOSS)
 CASES = {**ELEMENTWISE, **SHAPED, **NETWORK}
@@ -26,15 +25,6 @@ PINNED = ("1.13", "2.15")  # versions that the list of exceptions was made with
 ELSEWHERE = ("roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward")
 COMPOSED = ("pow", "logsumexp", "floor_divide")
 NARROW_SCALARS = ("pow", "fmod", "remainder")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def native(operation: Any, call: tuple) -> Any:

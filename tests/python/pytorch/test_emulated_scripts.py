@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,19 +13,14 @@ from torch.utils.checkpoint import checkpoint
 
 from halfscope.torch import Emulation, emulate
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 IS_PYTORCH_2 = torch.__version__ >= "2"
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+def seed() -> None:
     torch.manual_seed(0)
-    yield
-    torch.set_num_threads(threads)
 
 
 def emulated_steps(model: nn.Module, policy: Any, loss_of: Callable, steps: int = 3) -> Emulation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch_translation_networks import NORM_EPSILON, POSITION_AMPLITUDE, sinusoi
 
 pytestmark = [
     pytest.mark.torch,
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
 ]
 
@@ -152,15 +152,6 @@ def emulated_losses(exported: dict[str, Tensor], policy: str, steps: int) -> tup
             optimizer.step()
             first = first or counts_of(emulated)
     return losses, first
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def trained_twice(recipe: str, steps: int, folder: Path) -> tuple[dict[str, Tensor], list[float], dict[str, list[int]]]:

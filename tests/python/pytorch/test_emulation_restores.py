@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,20 +18,11 @@ from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import GradScaler, emulate
 from torch_networks import NETWORKS, Sizes
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 STEPS = 50
 SIZES = Sizes(2, 32, vocabulary=64, sequence_length=8, embedding_size=16, hidden_size=16)
 FOREIGN = {**OF_PYTORCH, **{name: OF_OTHERS[name] for name in ("ssd", "faster_rcnn", "bert", "gpt2")}}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """PyTorch's threads spin beside those of other tests."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def training(name: str) -> tuple[nn.Module, Callable[[], torch.Tensor], torch.optim.Optimizer]:
