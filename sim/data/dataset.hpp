@@ -90,4 +90,7 @@ class Dataset {
   [[nodiscard]] virtual Batch batch(Split split, std::span<const std::int64_t> indices) const = 0;
 };
 
+/// Throws InvalidArgument, which calls it an `example`, unless `index` is one of the data set's.
+void check_index(const Dataset& dataset, Split split, std::int64_t index, std::string_view example);
+
 }  // namespace halfscope

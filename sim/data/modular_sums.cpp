@@ -1,6 +1,4 @@
 // Sums of two numbers modulo a prime: a text that a network can learn by heart.
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 
@@ -41,10 +39,7 @@ class ModularSums final : public Dataset {
     Batch batch;
     const std::int64_t begin = split == Split::train ? 0 : size(Split::train);
     for (const std::int64_t index : indices) {
-      if (index < 0 || index >= size(split)) {
-        throw InvalidArgument(
-            fmt::format("{} example {}: there are 0 to {}", name_of(split), index, size(split) - 1));
-      }
+      check_index(*this, split, index, "example");
       const auto [a, b] = pairs_[static_cast<std::size_t>(begin + index)];
       batch.tokens.insert(batch.tokens.end(), {a, b});
       batch.labels.insert(batch.labels.end(), {a, (a + b) % modulus_});

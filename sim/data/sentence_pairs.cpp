@@ -122,10 +122,7 @@ class Translation final : public Dataset {
     std::vector<const TokenPair*> chosen;
     std::size_t source_time = 0, target_time = 0;
     for (const std::int64_t index : indices) {
-      if (index < 0 || index >= size(split)) {
-        throw InvalidArgument(
-            fmt::format("{} sentence {}: there are 0 to {}", name_of(split), index, size(split) - 1));
-      }
+      check_index(*this, split, index, "sentence");
       const TokenPair& pair = *chosen.emplace_back(&of(split)[static_cast<std::size_t>(index)]);
       source_time = std::max(source_time, pair.source.size());
       target_time = std::max(target_time, pair.labels.size());

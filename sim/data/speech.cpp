@@ -40,10 +40,7 @@ class Speech final : public Dataset {
     std::vector<const Utterance*> chosen;
     std::int64_t time = 0;
     for (const std::int64_t index : indices) {
-      if (index < 0 || index >= size(split)) {
-        throw InvalidArgument(
-            fmt::format("{} utterance {}: there are 0 to {}", name_of(split), index, size(split) - 1));
-      }
+      check_index(*this, split, index, "utterance");
       chosen.push_back(&of(split)[static_cast<std::size_t>(index)]);
       time = std::max(time, frames_of(*chosen.back()));
     }

@@ -16,12 +16,9 @@ std::string name_of(const OperandMatrix& operand) {
   return fmt::format("{}.{}", operand.layer, to_string(operand.place));
 }
 
-float largest_of(const OperandFormat& format) {
-  return from_bits(element_format(format.format).max_finite_bits());
-}
-
 OperandMagnitude magnitude_of(const OperandMatrix& operand, const OperandFormat& format, float scale) {
-  OperandMagnitude magnitude{.amax = operand_magnitude(operand.values), .largest = largest_of(format)};
+  OperandMagnitude magnitude{.amax = operand_magnitude(operand.values),
+                             .largest = largest_element(format.format)};
   if (format.scaling == TensorScaling::delayed) {
     magnitude.delayed_scale = scale;
     magnitude.delayed_aim = std::ldexp(magnitude.largest, -format.delayed.margin);
@@ -52,7 +49,7 @@ RandomStream Caster::operand_stream(const OperandMatrix& operand, Site where) co
 
 float Caster::operand_scale(const OperandMatrix& operand, const OperandFormat& format) const {
   if (format.scaling == TensorScaling::none) return 1;
-  const float largest = largest_of(format);
+  const float largest = largest_element(format.format);
   const float amax = operand_magnitude(operand.values);
   if (format.scaling == TensorScaling::current) return current_scale(amax, largest);
   const std::string name = name_of(operand);

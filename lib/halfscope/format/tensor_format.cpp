@@ -28,6 +28,10 @@ const FloatFormat& element_format(const TensorFormat& format) {
   return std::get<Quantizer>(format).format;
 }
 
+float largest_element(const TensorFormat& format) {
+  return from_bits(element_format(format).max_finite_bits());
+}
+
 std::int64_t stored_bits(const TensorFormat& format, std::int64_t elements, std::int64_t blocks) {
   const std::int64_t bits = elements * code_width(element_format(format));
   const auto* block = std::get_if<BlockFormat>(&format);

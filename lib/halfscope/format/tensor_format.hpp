@@ -21,6 +21,8 @@ using TensorFormat = std::variant<Quantizer, BlockFormat>;
 
 /// The format of the elements.
 [[nodiscard]] const FloatFormat& element_format(const TensorFormat& format);
+/// The largest finite number of an element.
+[[nodiscard]] float largest_element(const TensorFormat& format);
 
 /// Bits that so many elements in so many blocks take, with the scales and the tensor's scale; elements that
 /// fill a last block up are not stored.

@@ -106,7 +106,7 @@ class OperandCaster {
   }
 
  private:
-  [[nodiscard]] float largest() const { return from_bits(element_format(format_.format).max_finite_bits()); }
+  [[nodiscard]] float largest() const { return largest_element(format_.format); }
 
   float scale_of(std::span<const float> values, bool learns) {
     if (format_.scaling == TensorScaling::none) return 1;

@@ -45,7 +45,6 @@ class Kernel {
   }
 
  private:
-  using Part [[gnu::vector_size(vector_bytes)]] = typename Scales::Part;
   static constexpr std::size_t steps = steps_per_word<Scales>;
 
   struct Span {
@@ -161,22 +160,10 @@ class Kernel {
   /// Finds the scales of as many of these terms' steps as share words.
   HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b, std::size_t terms,
                                        Tile& tile, std::size_t strip) {
-    const std::size_t words = smaller(most_products, terms);
-    Part least[strip_rows];
-    for (Part& part : least) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
-    for (std::size_t w = 0; w < words; ++w) {
-      Words b_w;
-      std::memcpy(&b_w, b + w * lanes, sizeof b_w);
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < strip_rows; ++i) {
-        const Part sum = reinterpret_cast<Part>(b_w + as_words(all_lanes(a[i * word_stride + w])));
-        least[i] = least[i] < sum ? least[i] : sum;
-      }
-    }
+    const LeastSums<Scales> least(a, b, smaller(most_products, terms));
     const auto keep_scales = [&]<std::size_t q>() {
       if (q * most_products >= terms) return;
-      for (std::size_t i = 0; i < strip_rows; ++i)
-        tile.products[q][strip][i] = Scales::template of_products<q>(reinterpret_cast<Words>(least[i]));
+      for (std::size_t i = 0; i < strip_rows; ++i) tile.products[q][strip][i] = least.template scale<q>(i);
     };
     keep_scales.template operator()<0>();
     keep_scales.template operator()<1>();

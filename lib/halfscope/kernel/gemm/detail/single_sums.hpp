@@ -73,7 +73,6 @@ class SingleSums {
 
  private:
   static constexpr std::size_t products = 32, steps = steps_per_word<Fp8Parts>;
-  using Part [[gnu::vector_size(vector_bytes)]] = Fp8Parts::Part;
 
   static TensorCoreStep step_of(const BlockRows& x, const BlockScaledUnit& unit) {
     return {x.element,          fp32, unit.products,        unit.fraction_bits,
@@ -98,23 +97,12 @@ class SingleSums {
 
   HALFSCOPE_HD static void find_scales(const std::uint32_t* a, const std::uint32_t* b,
                                        Ints (&scales)[steps][strip_rows]) {
-    Part least[strip_rows];
-    for (Part& part : least) part = Part{} + static_cast<Fp8Parts::Part>(Fp8Scales::most);
-    for (std::size_t w = 0; w < products; ++w) {
-      Words b_w;
-      std::memcpy(&b_w, b + w * lanes, sizeof b_w);
-#pragma GCC unroll 4
-      for (std::size_t i = 0; i < strip_rows; ++i) {
-        const Part sum = reinterpret_cast<Part>(b_w + as_words(all_lanes(a[i * word_stride + w])));
-        least[i] = least[i] < sum ? least[i] : sum;
-      }
-    }
+    const LeastSums<Fp8Scales> least(a, b, products);
     for (std::size_t i = 0; i < strip_rows; ++i) {
-      const Words all = reinterpret_cast<Words>(least[i]);
-      scales[0][i] = Fp8Scales::of_products<0>(all);
-      scales[1][i] = Fp8Scales::of_products<1>(all);
-      scales[2][i] = Fp8Scales::of_products<2>(all);
-      scales[3][i] = Fp8Scales::of_products<3>(all);
+      scales[0][i] = least.scale<0>(i);
+      scales[1][i] = least.scale<1>(i);
+      scales[2][i] = least.scale<2>(i);
+      scales[3][i] = least.scale<3>(i);
     }
   }
 

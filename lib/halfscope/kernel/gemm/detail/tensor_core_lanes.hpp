@@ -103,6 +103,33 @@ struct WideScales : WideParts {
   }
 };
 
+/// The least sum of packed exponents of a strip's rows and a vector's columns, over the words of some steps.
+template <typename Scales>
+struct LeastSums {
+  using Part [[gnu::vector_size(vector_bytes)]] = typename Scales::Part;
+
+  Part parts[strip_rows];
+
+  HALFSCOPE_HD LeastSums(const std::uint32_t* a, const std::uint32_t* b, std::size_t words) {
+    for (Part& part : parts) part = Part{} + static_cast<typename Scales::Part>(Scales::most);
+    for (std::size_t w = 0; w < words; ++w) {
+      Words b_w;
+      std::memcpy(&b_w, b + w * lanes, sizeof b_w);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < strip_rows; ++i) {
+        const Part sum = reinterpret_cast<Part>(b_w + as_words(all_lanes(a[i * word_stride + w])));
+        parts[i] = parts[i] < sum ? parts[i] : sum;
+      }
+    }
+  }
+
+  /// The products' scale of step `q` of those that share the words.
+  template <std::size_t q>
+  [[nodiscard]] HALFSCOPE_HD Ints scale(std::size_t row) const {
+    return Scales::template of_products<q>(reinterpret_cast<Words>(parts[row]));
+  }
+};
+
 /// A step's operands: rows of a, `value_stride` apart, and a vector's columns of b, term by term.
 struct StepOperands {
   const float* a;
