@@ -36,7 +36,7 @@ template <ScaleStep step>
 HALFSCOPE_HD bool mark_ordinary(const BlocksInColumns& blocks, std::size_t count, const MarkLimits& limits,
                                 std::uint32_t* marks, KindsOfBlocks& kinds) {
   constexpr auto finite = static_cast<std::int32_t>(infinity_bits - 1);
-  const auto last = static_cast<std::int32_t>(to_bits(limits.end) - 1);  // the largest integer of -0: no end
+  const std::int32_t last = static_cast<std::int32_t>(to_bits(limits.end)) - 1;
   const float normal = limits.elements.normal, tensor_scale = limits.tensor_scale, number = limits.largest;
   const float most = limits.elements.largest, limit = limits.elements.overflow;
   std::int32_t zero = 0, clipped = 0, overflow = 0, special = 0;

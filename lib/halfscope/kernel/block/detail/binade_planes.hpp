@@ -29,9 +29,10 @@ struct BinadePlanes {
     return static_cast<std::uint32_t>(
         std::max(1, format.max_exponent() + 2 + 127 - static_cast<int>(binades)));
   }
-  /// Numbers from here on are above all binades.
+  /// Numbers from here on are above all binades; infinity at most.
   [[nodiscard]] static float end_of(const FloatFormat& format) {
-    return from_bits((first_field_of(format) + static_cast<std::uint32_t>(binades)) << 23);
+    const std::uint32_t field = first_field_of(format) + static_cast<std::uint32_t>(binades);
+    return from_bits(std::min(field << 23, infinity_bits));
   }
   [[nodiscard]] bool holds(std::uint32_t magnitude) const {
     return (magnitude >> 23) - first_field < binades;
