@@ -88,6 +88,7 @@ class Scalings(WithFolder):
         trace = self.trace(operand_step(1, 1.0))
         self.refuse("replay", trace, "--scaling", "latest", says=["'latest'", "delayed(history=N"])
         self.refuse("replay", trace, "--scaling", "delayed(history=0)", says=["history", "1 to"])
+        self.refuse("replay", "no-such-file", "--scaling", "latest", says=["'latest'"])  # before a long file is read
         self.refuse("replay", trace, "--scaling", "current", "--set", "growth_interval=2", says=["--scaler"])
         self.refuse("replay", trace, says=["give --scaler", "--scaling"])
 

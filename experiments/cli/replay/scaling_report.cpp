@@ -44,10 +44,17 @@ void add(const std::string& operand, const OperandOutcome& outcome, ScalingOutco
   all.most_unused_log2 = std::max(all.most_unused_log2, outcome.most_unused_log2);
 }
 
-std::vector<ScalingOutcome> replay_all(const OperandTrace& trace, const std::string& rules) {
+std::vector<OperandFormat> parse_scalings(const std::string& rules) {
+  std::vector<OperandFormat> scalings;
+  for (const std::string_view rule : split_outside_parentheses(rules, ','))
+    scalings.push_back(parse_scaling(rule));
+  return scalings;
+}
+
+std::vector<ScalingOutcome> replay_all(const OperandTrace& trace,
+                                       const std::vector<OperandFormat>& scalings) {
   std::vector<ScalingOutcome> outcomes;
-  for (const std::string_view rule : split_outside_parentheses(rules, ',')) {
-    const OperandFormat scaling = parse_scaling(rule);
+  for (const OperandFormat& scaling : scalings) {
     ScalingOutcome& outcome = outcomes.emplace_back(ScalingOutcome{.name = name_of_scaling(scaling)});
     for (const auto& [operand, maxima] : trace.operands) {
       outcome.operands.emplace(operand, replay_scaling(maxima, scaling));
@@ -89,8 +96,9 @@ Json operand_json(const std::string& name, const OperandOutcome& outcome) {
 }  // namespace
 
 void print_scalings(const std::string& path, const std::string& rules) {
+  const std::vector<OperandFormat> scalings = parse_scalings(rules);  // before a long file is read
   const OperandTrace trace = read_operand_trace(path);
-  const std::vector<ScalingOutcome> outcomes = replay_all(trace, rules);
+  const std::vector<ScalingOutcome> outcomes = replay_all(trace, scalings);
   Table table{{{"scaling", "scaling"},
                {"clipped", "clipped"},
                {"beyond_log2", "most binades beyond"},
@@ -113,9 +121,10 @@ void print_scalings(const std::string& path, const std::string& rules) {
 }
 
 void print_scalings_json(const std::string& path, const std::string& rules) {
+  const std::vector<OperandFormat> scalings = parse_scalings(rules);
   const OperandTrace trace = read_operand_trace(path);
   Json list = Json::array();
-  for (const ScalingOutcome& outcome : replay_all(trace, rules)) {
+  for (const ScalingOutcome& outcome : replay_all(trace, scalings)) {
     Json operands = Json::array();
     for (const auto& [name, of_operand] : outcome.operands)
       operands.push_back(operand_json(name, of_operand));
