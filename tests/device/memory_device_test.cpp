@@ -2,6 +2,7 @@
 #include <halfscope/device/memory.hpp>
 
 #include <thread>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/device_parity.hpp"
@@ -24,6 +25,17 @@ TEST_CASE("the peak of device memory is that of the thread's own arrays", "[memo
   CHECK(others == 4000);
   CHECK(before >= 40);
   CHECK(peak_device_bytes() == before);
+}
+
+TEST_CASE("memory may outlive the thread's stream", "[memory][cuda]") {
+  if (!can_use_device()) return;
+  const SimulatedDevice simulated;
+  std::jthread([] {
+    thread_local Memory<float> kept;  // made before the thread's stream, and so destroyed after it
+    kept = Memory<float>(1000, Device::cuda);
+    (void)Memory<float>::from(std::vector<float>(1000, 1.0f), Device::cuda);
+  }).join();
+  CHECK(Memory<float>::from(std::vector<float>{1.0f}, Device::cuda).to_host() == std::vector<float>{1.0f});
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <exception>
-#include <memory>
 #include <optional>
+#include <utility>
 
 #include <halfscope/device/detail/device_cuda.cuh>
 #include <halfscope/device/detail/device_memory.hpp>
@@ -71,8 +71,23 @@ thread_local constinit std::optional<std::uintptr_t> callers_stream;
 
 std::atomic<std::int64_t> waits = 0;
 
-struct DestroyStream {
-  void operator()(cudaStream_t stream) const { (void)cudaStreamDestroy(stream); }
+/// The stream that this thread queues on; null, CUDA's own, before there is one and after it is gone.
+thread_local constinit cudaStream_t own_stream = nullptr;
+
+/// Makes it, and destroys it when the thread ends. A thread_local object that was made before it may release
+/// its memory later still: nothing is queued then that could use it.
+class OwnStream {
+ public:
+  OwnStream() {
+    cuda::check(cudaStreamCreateWithFlags(&own_stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  ~OwnStream() {
+    const cudaStream_t stream = std::exchange(own_stream, nullptr);
+    (void)cudaStreamSynchronize(stream);
+    (void)cudaStreamDestroy(stream);
+  }
 };
 
 }  // namespace
@@ -129,12 +144,8 @@ void check(cudaError_t status, const char* what, std::source_location where) {
 cudaStream_t stream() {
   if (callers_stream)
     return reinterpret_cast<cudaStream_t>(*callers_stream);  // NOLINT(performance-no-int-to-ptr)
-  thread_local const std::unique_ptr<CUstream_st, DestroyStream> own = [] {
-    cudaStream_t created = nullptr;
-    check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreate");
-    return std::unique_ptr<CUstream_st, DestroyStream>(created);
-  }();
-  return own.get();
+  thread_local const OwnStream made;
+  return own_stream;
 }
 
 int compute_capability() {
