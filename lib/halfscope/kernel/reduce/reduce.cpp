@@ -114,7 +114,7 @@ ReductionCounters counted_column_sums(const ColumnTerms& terms, const Accumulate
                                       std::span<float> sums) {
   check(terms, model, sums);
   if (active_device() == Device::cpu) return counters_of(counted_sums(terms, model, sums), terms.rows);
-  Memory<ColumnCounters> column_counters(sums.size());
+  auto column_counters = Memory<ColumnCounters>::zeros(sums.size());  // their padding is copied too
   cuda::counted_column_sums(terms, model, sums, column_counters.values());
   return counters_of(column_counters.to_host(), terms.rows);
 }
