@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <functional>
+#include <iterator>
 #include <vector>
 
 namespace halfscope {
@@ -27,33 +28,27 @@ int calls_per_sample(const std::function<void()>& function) {
 
 }  // namespace
 
+Times times_of(std::span<const double> ours, std::span<const double> others) {
+  std::vector<double> ratios;
+  std::ranges::transform(others, ours, std::back_inserter(ratios), std::divides());
+  const auto middle = ratios.begin() + std::ssize(ratios) / 2;
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return {std::ranges::min(ours), std::ranges::min(others), *middle};
+}
+
 Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others, double time) {
   const int our_calls = calls_per_sample(ours), other_calls = calls_per_sample(others);
-  Times times{INFINITY, INFINITY};
-  std::vector<double> ratios;
-  for (double spent = 0; spent < time || ratios.size() < 3;) {
-    double our_time = 0, other_time = 0;
-    const auto time_ours = [&] {
-      const double taken = seconds(ours, our_calls);
-      times.ours = std::min(times.ours, taken / our_calls);
-      our_time += taken;
-    };
-    const auto time_others = [&] {
-      const double taken = seconds(others, other_calls);
-      times.others = std::min(times.others, taken / other_calls);
-      other_time += taken;
-    };
+  std::vector<double> our_times, other_times;
+  for (double spent = 0; spent < time || our_times.size() < 3;) {
     // Either is first once, since each finds the caches as the last one left them.
-    time_ours();
-    time_others();
-    time_others();
-    time_ours();
-    ratios.push_back(other_time / other_calls / (our_time / our_calls));
+    double our_time = seconds(ours, our_calls);
+    const double other_time = seconds(others, 2 * other_calls);
+    our_time += seconds(ours, our_calls);
+    our_times.push_back(our_time / (2 * our_calls));
+    other_times.push_back(other_time / (2 * other_calls));
     spent += our_time + other_time;
   }
-  std::nth_element(ratios.begin(), ratios.begin() + std::ssize(ratios) / 2, ratios.end());
-  times.ratio = ratios[ratios.size() / 2];
-  return times;
+  return times_of(our_times, other_times);
 }
 
 }  // namespace halfscope

@@ -31,10 +31,13 @@ struct BenchCase {
 
 /// Seconds a call.
 struct Times {
-  double ours = 0;    ///< the least
-  double others = 0;  ///< the least
-  double ratio = 0;   ///< others over ours, next to each other in time: the median
+  double ours;    ///< the least
+  double others;  ///< the least
+  double ratio;   ///< others over ours, next to each other in time: the median
 };
+
+/// Of samples taken in turn, as many of either, one at least.
+[[nodiscard]] Times times_of(std::span<const double> ours, std::span<const double> others);
 
 /// Times the two in turn, so that both meet the same machine, for about `time` seconds.
 [[nodiscard]] Times time_in_turn(const std::function<void()>& ours, const std::function<void()>& others,

@@ -1,7 +1,6 @@
-// Times kernels on the device with events, two in turn, medians of each.
+// Times kernels on the device with events, two in turn.
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -59,12 +58,6 @@ double device_seconds(const std::function<void()>& function, int calls) {
   return milliseconds * 1e-3 / calls;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// Both in turn, 21 samples of five calls each, after three calls to warm up.
 Times device_times(const std::function<void()>& ours, const std::function<void()>& others) {
   (void)device_seconds(ours, 3);
@@ -74,7 +67,7 @@ Times device_times(const std::function<void()>& ours, const std::function<void()
     our_times.push_back(device_seconds(ours, 5));
     other_times.push_back(device_seconds(others, 5));
   }
-  return {median(our_times), median(other_times)};
+  return times_of(our_times, other_times);
 }
 
 constexpr std::int64_t size = 4096;
