@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import halfscope
-
 LENGTH = 128  # terms of a probe; a step has 64 at most
 Term = tuple[float, int]  # a factor near 1, and the exponent of two that it is multiplied by
 Dot = Callable[[np.ndarray, np.ndarray], float]
@@ -131,6 +129,8 @@ def _rounding(probe: Probe, result_bits: int, bits: int) -> str:
 
 
 def model_dot(model: str) -> Dot:
+    import halfscope  # a GPU's own products need no more than PyTorch
+
     return lambda a, b: halfscope.dot(a, b, accumulate=model)
 
 

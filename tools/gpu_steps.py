@@ -200,13 +200,24 @@ def run_torch(check: Check) -> str:
                      for network in networks for side, ratio in network["times_faster"].items())  # fmt: skip
 
 
+def run_characterise(check: Check) -> str:
+    """Constants of the tensor cores, from PyTorch's products."""
+    python, script = python_with_torch(check), gpu_programs.ROOT / "tools/characterise.py"
+    found = [check.run("characterise", python, script, "--cuda", "--input", name) for name in ("fp16", "bf16")]
+    return "; ".join(f"{name}: {text.strip()}" for name, text in zip(("fp16", "bf16"), found))
+
+
+# A graph that cannot be updated is an answer of CUDA, not an error; the programs look at every call's status.
+SANITIZER_OPTIONS = {"memcheck": ("--report-api-errors", "no")}
+
+
 def run_sanitizer(check: Check, tool: str) -> str:
     sanitizer = gpu_device.find_program("compute-sanitizer")
     if sanitizer is None:
         raise Skipped("compute-sanitizer is not on this machine")
     tests = check.programs["halfscope_cuda_tests"]
-    command: list[str | Path] = [sanitizer, "--tool", tool, "--error-exitcode", "9", tests, "[cuda]~[long]"]
-    output = see_device(check.run(tool, *command))
+    options = ("--tool", tool, "--error-exitcode", "9", *SANITIZER_OPTIONS.get(tool, ()))
+    output = see_device(check.run(tool, sanitizer, *options, tests, "--durations=yes", "[cuda]~[long]"))
     return next((line.strip("= ") for line in reversed(output.splitlines()) if "ERROR SUMMARY" in line), "no errors")
 
 
@@ -218,10 +229,11 @@ STEPS: tuple[tuple[str, float, Callable[[Check], str]], ...] = (
     ("parity", 120, run_parity),
     ("native", 90, run_native),
     ("bench", 90, run_bench),
-    ("torch", 150, run_torch),
+    ("characterise", 40, run_characterise),
     ("memcheck", 60, lambda check: run_sanitizer(check, "memcheck")),
-    ("racecheck", 60, lambda check: run_sanitizer(check, "racecheck")),
-    ("initcheck", 60, lambda check: run_sanitizer(check, "initcheck")),
+    ("racecheck", 80, lambda check: run_sanitizer(check, "racecheck")),
+    ("initcheck", 80, lambda check: run_sanitizer(check, "initcheck")),
+    ("torch", 200, run_torch),
 )
 
 
@@ -240,7 +252,7 @@ def run_step(check: Check, name: str, limit: float, body: Callable[[Check], str]
         status, detail = "failed", str(problem) or type(problem).__name__
     seconds = round(time.monotonic() - started, 1)
     check.steps.append({"name": name, "status": status, "seconds": seconds, "detail": detail})
-    print(f"{name:<10} {status:<9} {seconds:6.1f} s  {detail}", flush=True)
+    print(f"{name:<12} {status:<9} {seconds:6.1f} s  {detail}", flush=True)
 
 
 def summarise(check: Check, device: gpu_device.CudaDevice) -> None:

@@ -67,7 +67,7 @@ class Bench:
             script(folder / f"build/tests/{tests}", 'echo "All tests passed"')
         capture = '[ "$1" = --toolkit ] && echo 13.0 || { touch "$2/x.capture"; echo "40 sets equal their model"; }'
         script(folder / "build/tests/halfscope_capture", capture)
-        sanitizer = '"${@: -2:1}" "${@: -1}"; echo "========= ERROR SUMMARY: 0 errors"'
+        sanitizer = '"${@: -3:1}" "${@: -1}"; echo "========= ERROR SUMMARY: 0 errors"'
         script(folder / "commands/compute-sanitizer", sanitizer)
 
     def check(self, *words: str, **variables: str) -> tuple[int, dict[str, dict], str]:
@@ -107,10 +107,12 @@ def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
     assert list(steps) == [
-        "tests", "layers", "captures", "parity", "native", "bench", "torch", "memcheck", "racecheck", "initcheck",
+        "tests", "layers", "captures", "parity", "native", "bench", "characterise", "memcheck", "racecheck", "initcheck",
+        "torch",
     ]  # fmt: skip
-    torch = steps.pop("torch")
-    assert torch["status"] == "skipped" and "PyTorch" in torch["detail"]
+    for name in ("characterise", "torch"):
+        skipped = steps.pop(name)
+        assert skipped["status"] == "skipped" and "PyTorch" in skipped["detail"]
     assert {step["status"] for step in steps.values()} == {"passed"}
     assert bench.record["device"] == bench.record["device"] | {"name": "Stand-in GPU", "capability": "9.0"}
     assert bench.record["toolkit"] == "13.0" and bench.record["device"]["driver_cuda"] == "13.0"
@@ -175,22 +177,35 @@ def tools_of_a_tree(bench: Bench) -> Path:
     return tools
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_pytorch_is_timed_where_it_sees_a_device(bench: Bench, fails: bool) -> None:
+def run_with_torch(bench: Bench, tools: Path, step: str) -> tuple[int, dict]:
+    """Status and record of one step, with a stand-in PyTorch that sees a device."""
     (bench.folder / "modules").mkdir()
     (bench.folder / "modules/torch.py").write_text(TORCH)
-    tools = tools_of_a_tree(bench)
-    (tools / "bench_amp.py").write_text(f"FAILS = {fails}\n{AMP}")
     command = [sys.executable, tools / "gpu-check", "--build", bench.folder / "build", "--out", bench.folder / "out"]
     environment = os.environ | {
         "LD_LIBRARY_PATH": str(bench.folder / "driver"), "PYTHONPATH": str(bench.folder / "modules"),
     }  # fmt: skip
-    done = subprocess.run([*command, "--steps", "torch"], capture_output=True, text=True, env=environment)
-    step = json.loads((bench.folder / "out/summary.json").read_text())["steps"][0]
+    done = subprocess.run([*command, "--steps", step], capture_output=True, text=True, env=environment)
+    return done.returncode, json.loads((bench.folder / "out/summary.json").read_text())["steps"][0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pytorch_is_timed_where_it_sees_a_device(bench: Bench, fails: bool) -> None:
+    tools = tools_of_a_tree(bench)
+    (tools / "bench_amp.py").write_text(f"FAILS = {fails}\n{AMP}")
+    status, step = run_with_torch(bench, tools, "torch")
     if fails:
-        assert done.returncode == 1 and step["detail"] == "cnn: out of memory"
+        assert status == 1 and step["detail"] == "cnn: out of memory"
     else:
-        assert done.returncode == 0 and step["detail"] == "cnn: 1.50 times as fast as PyTorch, plain"
+        assert status == 0 and step["detail"] == "cnn: 1.50 times as fast as PyTorch, plain"
+
+
+def test_constants_of_the_tensor_cores_are_those_of_pytorchs_products(bench: Bench) -> None:
+    tools = tools_of_a_tree(bench)
+    (tools / "characterise.py").write_text("import sys\nprint('asked for', *sys.argv[1:])\n")
+    status, step = run_with_torch(bench, tools, "characterise")
+    assert status == 0
+    assert step["detail"] == "fp16: asked for --cuda --input fp16; bf16: asked for --cuda --input bf16"
 
 
 def test_a_step_that_hangs_is_stopped(bench: Bench) -> None:
