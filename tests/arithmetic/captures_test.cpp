@@ -105,6 +105,14 @@ TEST_CASE("every set tells the bits kept, or where a zero counts, where it is me
   CHECK(different("probes_f16_f16", [](TensorCoreStep& s) { s.zero_exponent = -133; }) > 0);
   CHECK(different("probes_f16_f16", [](TensorCoreStep& s) { s.zero_exponent = -22; }) > 0);
   CHECK(different("chain512_f16_f32", [](TensorCoreStep& s) { s.products = 8; }) > 0);
+  CHECK(different("chain512_tf32_f32", [](TensorCoreStep& s) { s.products = 4; }) > 0);
+  CHECK(different("cancelling_tf32_f32", [](TensorCoreStep& s) { s.fraction_bits = 24; }) > 0);
+  CHECK(different("cancelling_tf32_f32", [](TensorCoreStep& s) { s.fraction_bits = 26; }) > 0);
+  for (const char* name : {"cancelling_wgmma_e4m3_f32", "cancelling_wgmma_e5m2_f16"}) {
+    CHECK(different(name, [](TensorCoreStep& s) { s.fraction_bits = 12; }) > 0);
+    CHECK(different(name, [](TensorCoreStep& s) { s.fraction_bits = 14; }) > 0);
+    CHECK(different(name, [](TensorCoreStep& s) { s.products = 16; }) > 0);
+  }
 }
 
 TEST_CASE("operands are what their names say", "[captures]") {

@@ -17,8 +17,8 @@ using Kind = ordered::Variant<input, sum, ordered::Along::depth, ordered::Along:
 
 #ifdef __CUDA_ARCH__
 /// Two neighbours along k, or of b two that are `stride` apart.
-__device__ std::uint32_t pair_at(const std::uint16_t* codes, std::int64_t at, std::int64_t stride) {
-  return codes[at] | static_cast<std::uint32_t>(codes[at + stride]) << 16;
+__device__ std::uint32_t pair_at(const std::uint32_t* codes, std::int64_t at, std::int64_t stride) {
+  return codes[at] | codes[at + stride] << 16;
 }
 #endif
 
@@ -28,8 +28,8 @@ __global__ void mma_kernel(DeviceTiles tiles, int depth) {
   constexpr bool wide = V::sum == DType::f32;
   const std::int64_t tile = blockIdx.x;
   const int row = static_cast<int>(threadIdx.x) / 4, pair = static_cast<int>(threadIdx.x) % 4 * 2;
-  const std::uint16_t* a = tiles.a + tile * 16 * depth;
-  const std::uint16_t* b = tiles.b + tile * depth * 8;
+  const std::uint32_t* a = tiles.a + tile * 16 * depth;
+  const std::uint32_t* b = tiles.b + tile * depth * 8;
   const std::uint32_t* c = tiles.c + tile * 128;
   ordered::Sums<V> sums;
   for (int i = 0; i < V::registers; ++i) {
@@ -66,7 +66,7 @@ template <int terms>
 void launch_mma(const CaptureSet& set, const DeviceTiles& tiles) {
   const auto blocks = static_cast<unsigned>(set.tiles);
   constexpr auto f16 = DType::f16, f32 = DType::f32;
-  if (set.input == DType::bf16) {
+  if (set.input == CaptureInput::bf16) {
     mma_kernel<Kind<DType::bf16, f32>, terms><<<blocks, 32>>>(tiles, set.depth);
   } else if (set.sum == f16) {
     mma_kernel<Kind<f16, f16>, terms><<<blocks, 32>>>(tiles, set.depth);
@@ -77,25 +77,32 @@ void launch_mma(const CaptureSet& set, const DeviceTiles& tiles) {
 }
 
 /// By cuBLAS, whose results are then read as they are stored; of one tile.
-std::vector<std::uint32_t> run_cublas(const CaptureSet& set, const DeviceTiles& tiles) {
+std::vector<std::uint32_t> run_cublas(const CaptureSet& set, const TileOperands& operands) {
   const TileExtents extents = extents_of(set.instruction);
   const auto outputs = static_cast<std::size_t>(outputs_of(set));
   const bool wide = set.sum == DType::f32;
+  const DeviceMemory a(std::vector<std::uint16_t>(operands.a.begin(), operands.a.end())),
+      b(std::vector<std::uint16_t>(operands.b.begin(), operands.b.end()));
   const DeviceMemory c(std::vector<std::uint16_t>(outputs * (wide ? 2 : 1)));
   gemm_cublas({.rows = extents.rows,
                .depth = set.depth,
                .columns = extents.columns,
-               .input = set.input,
+               .input = DType::f16,
                .sum = set.sum,
                .output = set.sum,
-               .a = {tiles.a, set.depth},
-               .b = {tiles.b, extents.columns},
+               .a = {a.data(), set.depth},
+               .b = {b.data(), extents.columns},
                .c = c.data(),
                .c_stride = extents.columns},
               nullptr);
   if (wide) return c.read<std::uint32_t>();
   const std::vector<std::uint16_t> codes = c.read<std::uint16_t>();
   return {codes.begin(), codes.end()};
+}
+
+bool is_wgmma(const CaptureSet& set) {
+  return set.instruction == CaptureInstruction::wgmma_m64n8k16 ||
+         set.instruction == CaptureInstruction::wgmma_m64n8k32;
 }
 
 /// "13.0" of CUDA's 13000.
@@ -113,30 +120,29 @@ std::vector<std::uint32_t> run_set(const CaptureSet& set) {
     all.b.insert(all.b.end(), operands.b.begin(), operands.b.end());
     all.c.insert(all.c.end(), operands.c.begin(), operands.c.end());
   }
+  if (set.instruction == CaptureInstruction::cublas) return run_cublas(set, all);
   const DeviceMemory a(all.a), b(all.b), c(all.c), results(all.c);
   const DeviceTiles tiles{
-      static_cast<const std::uint16_t*>(a.data()), static_cast<const std::uint16_t*>(b.data()),
+      static_cast<const std::uint32_t*>(a.data()), static_cast<const std::uint32_t*>(b.data()),
       static_cast<const std::uint32_t*>(c.data()), static_cast<std::uint32_t*>(results.data())};
-  switch (set.instruction) {
-    case CaptureInstruction::mma_m16n8k8:
-      launch_mma<8>(set, tiles);
-      break;
-    case CaptureInstruction::wgmma_m64n8k16:
-      launch_wgmma(set, tiles);
-      break;
-    case CaptureInstruction::cublas:
-      return run_cublas(set, tiles);
-    default:
-      launch_mma<16>(set, tiles);
+  if (is_wgmma(set)) {
+    launch_wgmma(set, tiles);
+  } else if (set.input != CaptureInput::f16 && set.input != CaptureInput::bf16) {
+    launch_narrow_mma(set, tiles);
+  } else if (set.instruction == CaptureInstruction::mma_m16n8k8) {
+    launch_mma<8>(set, tiles);
+  } else {
+    launch_mma<16>(set, tiles);
   }
   return results.read<std::uint32_t>();
 }
 
 std::string obstacle_to(const CaptureSet& set) {
   const ComputeCapability found = device_capability();
-  const bool is_wgmma = set.instruction == CaptureInstruction::wgmma_m64n8k16;
-  if (is_wgmma && (found.major != 9 || found.minor != 0))
+  if (is_wgmma(set) && (found.major != 9 || found.minor != 0))
     return "wgmma is an instruction of compute capability 9.0";
+  if (set.instruction == CaptureInstruction::mma_m16n8k32 && found.major < 9)
+    return "needs compute capability 9.0";
   return found.major < 8 ? "needs compute capability 8.0" : "";
 }
 

@@ -14,7 +14,7 @@ namespace halfscope {
 /// A function's results for all 65,536 codes. Throws InvalidArgument for one that is not known.
 [[nodiscard]] std::vector<std::uint32_t> run_function(std::string_view name);
 
-/// Why the device cannot run the set, or nothing: wgmma needs capability 9.0, other sets 8.0.
+/// Why the device cannot run the set, or nothing: wgmma and FP8 need capability 9.0, other sets 8.0.
 [[nodiscard]] std::string obstacle_to(const CaptureSet& set);
 
 /// The device, and what it is driven by. Throws RuntimeFailure without a device.
@@ -24,12 +24,14 @@ namespace halfscope {
 
 /// Device pointers to all tiles' operands, and to the results: codes, or bits of sums.
 struct DeviceTiles {
-  const std::uint16_t* a;
-  const std::uint16_t* b;
+  const std::uint32_t* a;
+  const std::uint32_t* b;
   const std::uint32_t* c;
   std::uint32_t* results;
 };
 
+/// Queues the mma.sync of a set of TF32 or FP8, a warp per tile.
+void launch_narrow_mma(const CaptureSet& set, const DeviceTiles& tiles);
 /// Queues the wgmma of a set, one block of a warpgroup per tile; in a file of its own, for sm_90a alone.
 void launch_wgmma(const CaptureSet& set, const DeviceTiles& tiles);
 

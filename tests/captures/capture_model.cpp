@@ -21,7 +21,10 @@ void model_tile(const CaptureSet& set, int tile, const TensorCoreStep& step, std
   const TileOperands operands = operands_of(set, tile);
   const auto depth = static_cast<std::size_t>(set.depth), columns = static_cast<std::size_t>(extents.columns),
              rows = static_cast<std::size_t>(extents.rows), terms = static_cast<std::size_t>(extents.terms);
-  const FloatFormat input = format_of(set.input), sum = format_of(set.sum);
+  const FloatFormat sum = format_of(set.sum);
+  const bool is_on_fp16 = set.instruction == CaptureInstruction::mma_m16n8k32;
+  // The bits of tf32 that the instruction ignores are there.
+  const FloatFormat input = set.input == CaptureInput::tf32 ? fp32 : format_of(set.input);
   std::vector<float> a(rows * depth), b(depth * columns);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = decode(operands.a[i], input);
   for (std::size_t n = 0; n < columns; ++n) {
@@ -30,8 +33,10 @@ void model_tile(const CaptureSet& set, int tile, const TensorCoreStep& step, std
   for (std::size_t i = 0; i < rows * columns; ++i) {
     float c = decode(operands.c[i], sum);
     const std::span<const float> row(&a[i / columns * depth], depth), column(&b[i % columns * depth], depth);
-    for (std::size_t k = 0; k < depth; k += terms)
-      c = dot(row.subspan(k, terms), column.subspan(k, terms), c, step);
+    for (std::size_t k = 0; k < depth; k += terms) {
+      const auto some_a = row.subspan(k, terms), some_b = column.subspan(k, terms);
+      c = is_on_fp16 ? fp8_step_on_fp16(some_a, some_b, c, sum) : dot(some_a, some_b, c, step);
+    }
     results[i] = code_of_sum(c, set.sum);
   }
 }

@@ -22,7 +22,16 @@ struct Element {
 };
 
 FloatFormat format_of_operand(const CaptureSet& set, Operand operand) {
-  return format_of(operand == Operand::c ? set.sum : set.input);
+  return operand == Operand::c ? format_of(set.sum) : format_of(set.input);
+}
+
+bool is_fp8(const CaptureSet& set) {
+  return set.input == CaptureInput::f8_e4m3 || set.input == CaptureInput::f8_e5m2;
+}
+
+/// The format that a register of these numbers is read in.
+FloatFormat format_of_code(const FloatFormat& format) {
+  return format == tf32 ? fp32 : format;
 }
 
 std::uint32_t sign_of(const FloatFormat& format, bool negative) {
@@ -30,7 +39,13 @@ std::uint32_t sign_of(const FloatFormat& format, bool negative) {
 }
 
 std::uint32_t code_of(double value, const FloatFormat& format) {
-  return encode(round(static_cast<float>(value), {.format = format}), format);
+  return encode(round(static_cast<float>(value), {.format = format}), format_of_code(format));
+}
+
+/// All bits of a code.
+std::uint32_t mask_of(const FloatFormat& format) {
+  const int bits = 1 + format.exponent_bits + format.mantissa_bits;
+  return bits == 32 ? 0xFFFFFFFFu : (1u << bits) - 1u;
 }
 
 bool random_sign(const Element& e) {
@@ -39,13 +54,13 @@ bool random_sign(const Element& e) {
 
 /// A finite number of any exponent; of FP32 sums between 2^-40 and 2^23, where the products are.
 std::uint32_t wide_code(const Element& e, const FloatFormat& format) {
-  if (format == fp32) {
+  if (e.operand == Operand::c && format == fp32) {
     const int exponent = static_cast<int>(e.bits >> 8 & 0x3Fu) - 40;
     const double significand = 1 + (e.bits & 0xFFu) * 0x1p-8 + (e.bits >> 14 & 0x7FFFu) * 0x1p-23;
     return code_of(std::ldexp(random_sign(e) ? -significand : significand, exponent), format);
   }
   const std::uint32_t exponent_mask = ((1u << format.exponent_bits) - 1u) << format.mantissa_bits;
-  const std::uint32_t code = e.bits & 0xFFFFu;
+  const std::uint32_t code = e.bits & mask_of(format);
   return (code & exponent_mask) == exponent_mask ? code ^ (1u << format.mantissa_bits) : code;
 }
 
@@ -58,7 +73,7 @@ std::uint32_t zero_code(const Element& e, const FloatFormat& format) {
 /// 2^-71).
 std::uint32_t tiny_code(const CaptureSet& set, const Element& e, const FloatFormat& format) {
   if (e.operand == Operand::c) return sign_of(format, random_sign(e));
-  const bool narrow = set.input == DType::f16;
+  const bool narrow = set.input == CaptureInput::f16;
   const bool is_a = e.operand == Operand::a;
   const int exponent = is_a ? (narrow ? -24 : -75) : static_cast<int>(e.bits >> 8 & 7u) - (narrow ? 10 : 80);
   const double significand = is_a ? 1 + (e.bits & 3u) : 1 + (e.bits & 1u) * 0.5;
@@ -79,12 +94,13 @@ std::uint32_t probe_code(const Element& e, const FloatFormat& format) {
   return 0;
 }
 
-/// Products 0 and 1 are of the same size and of either sign, the others 2^-22 to 2^-29 of them.
+/// Products 0 and 1 are of the same size and of either sign, the others 2^-22 to 2^-29 of them; of FP8, whose
+/// steps keep fewer bits, 2^-12 to 2^-19.
 std::uint32_t cancelling_code(const CaptureSet& set, const Element& e, const FloatFormat& format) {
   const double significand = 1 + (e.bits & 0x3FFu) * 0x1p-10;
   const double sign = random_sign(e) ? -1 : 1;
   if (e.operand == Operand::c) {
-    const int exponent = set.sum == DType::f16 ? -14 : -18;
+    const int exponent = is_fp8(set) ? -6 : set.sum == DType::f16 ? -14 : -18;
     return code_of(e.bits >> 10 & 1u ? 0.0 : std::ldexp(sign * significand, exponent), format);
   }
   const bool is_a = e.operand == Operand::a;
@@ -93,7 +109,7 @@ std::uint32_t cancelling_code(const CaptureSet& set, const Element& e, const Flo
     const double size = std::ldexp(1 + static_cast<double>(e.line % 7) * 0x1p-10, 2);
     return code_of(is_a && e.place == 1 ? -size : size, format);
   }
-  const int exponent = -9 - static_cast<int>(e.bits >> 12 & 3u);
+  const int exponent = (is_fp8(set) ? -4 : -9) - static_cast<int>(e.bits >> 12 & 3u);
   return code_of(std::ldexp(sign * significand, exponent), format);
 }
 
@@ -109,12 +125,11 @@ std::uint32_t special_code(const Element& e, const FloatFormat& format) {
 
 std::uint32_t capture_code(const CaptureSet& set, const Element& e) {
   const FloatFormat format = format_of_operand(set, e.operand);
-  const std::uint32_t mask = format == fp32 ? 0xFFFFFFFFu : 0xFFFFu;
   switch (set.numbers) {
     case CaptureNumbers::random_bits:
-      return e.bits & mask;
+      return e.bits & mask_of(format_of_code(format));
     case CaptureNumbers::wide:
-      return wide_code(e, format);
+      return wide_code(e, format_of_code(format));
     case CaptureNumbers::uniform:
       return e.operand == Operand::c ? 0 : code_of((e.bits >> 8) * 0x1p-23 - 1, format);
     case CaptureNumbers::zeros:
@@ -133,6 +148,22 @@ std::uint32_t capture_code(const CaptureSet& set, const Element& e) {
 
 }  // namespace
 
+FloatFormat format_of(CaptureInput input) {
+  switch (input) {
+    case CaptureInput::f16:
+      return fp16;
+    case CaptureInput::bf16:
+      return bf16;
+    case CaptureInput::tf32:
+      return tf32;
+    case CaptureInput::f8_e4m3:
+      return fp8_e4m3;
+    case CaptureInput::f8_e5m2:
+      break;
+  }
+  return fp8_e5m2;
+}
+
 TileOperands operands_of(const CaptureSet& set, int tile) {
   const TileExtents extents = extents_of(set.instruction);
   TileOperands operands;
@@ -144,15 +175,13 @@ TileOperands operands_of(const CaptureSet& set, int tile) {
   };
   for (int row = 0; row < extents.rows; ++row) {
     for (int k = 0; k < set.depth; ++k)
-      operands.a.push_back(
-          static_cast<std::uint16_t>(code(Operand::a, row, k, std::int64_t{row} * set.depth + k)));
+      operands.a.push_back(code(Operand::a, row, k, std::int64_t{row} * set.depth + k));
     for (int n = 0; n < extents.columns; ++n)
       operands.c.push_back(code(Operand::c, row, n, std::int64_t{row} * extents.columns + n));
   }
   for (int k = 0; k < set.depth; ++k) {
     for (int n = 0; n < extents.columns; ++n)
-      operands.b.push_back(
-          static_cast<std::uint16_t>(code(Operand::b, n, k, std::int64_t{k} * extents.columns + n)));
+      operands.b.push_back(code(Operand::b, n, k, std::int64_t{k} * extents.columns + n));
   }
   return operands;
 }

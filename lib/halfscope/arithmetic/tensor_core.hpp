@@ -81,14 +81,15 @@ consteval TensorCoreEntry to_e8m13(TensorCoreGeneration g, FloatFormat in, int p
 using enum TensorCoreGeneration;
 }  // namespace detail
 
-/// One line per generation, input and output. "Verified": equal to all 5,000 vectors per format that
+/// One line per generation, input and output. "Captured": equal to all that an H200 made of the sets in
+/// tests/golden/captures, by mma.sync and wgmma. "Verified": equal to all 5,000 vectors per format that
 /// model_validation of github.com/north-numerical-computing/MATLAB-tensor-core has of the GPUs named.
 /// "Documented": as Khattak and Mikaitis (arXiv 2512.07004) or MMA-Sim (arXiv 2511.10909) describe it.
 ///
-/// The zero exponent of FP16 sums is 4 - fraction bits, as MMA-Sim 2.1.1 and Khattak and Mikaitis's models
-/// have it, which were probed on GPUs. The vectors leave it open: all of them fit every exponent from -12 to
-/// -30. It decides the sum of c = 0, 2^-25 and 2^-43 (Volta), 2^-45 (Turing to Ada) or 2^-47 (Hopper,
-/// Blackwell), which is zero here and 2^-24 with a smaller exponent.
+/// The zero exponent of FP16 sums is 4 - fraction bits. It decides the sum of c = 0, 2^-25 and 2^-43 (Volta),
+/// 2^-45 (Turing to Ada) or 2^-47 (Hopper, Blackwell), which is zero here and 2^-24 with a smaller exponent.
+/// Hopper's is captured; the others are those of MMA-Sim 2.1.1 and of Khattak and Mikaitis, since the vectors
+/// fit every exponent from -12 to -30.
 inline constexpr std::array tensor_core_table{
     detail::to_fp32(detail::volta, fp16, 4, 23, -131),  // verified: V100
     detail::to_fp16(detail::volta, fp16, 4, 23, -19),   // verified: V100; the vectors leave the 23 open
@@ -110,14 +111,14 @@ inline constexpr std::array tensor_core_table{
     detail::to_fp16(detail::ada, fp8_e4m3, 16, 13, -20),    // verified: L40S, RTX 1000
     detail::to_fp16(detail::ada, fp8_e5m2, 16, 13, -20),    // verified: L40S, RTX 1000
 
-    detail::to_fp32(detail::hopper, fp16, 16, 25, -133),  // verified: H100, H200 (mma.sync; wgmma documented)
-    detail::to_fp16(detail::hopper, fp16, 16, 25, -21),   // verified: H100, H200; 25 is one of 24 to 26
-    detail::to_fp32(detail::hopper, bf16, 16, 25, -133),  // verified: H100, H200
-    detail::to_fp32(detail::hopper, tf32, 8, 25, -133),   // verified with 4 products; documented: 8
-    detail::to_e8m13(detail::hopper, fp8_e4m3, 32, 13, -133),  // wgmma; verified for c = 0: H100, H200
-    detail::to_e8m13(detail::hopper, fp8_e5m2, 32, 13, -133),  // wgmma; verified for c = 0: H100, H200
-    detail::to_fp16(detail::hopper, fp8_e4m3, 32, 13, -21),    // wgmma; documented
-    detail::to_fp16(detail::hopper, fp8_e5m2, 32, 13, -21),    // wgmma; documented
+    detail::to_fp32(detail::hopper, fp16, 16, 25, -133),       // captured; verified: H100, H200
+    detail::to_fp16(detail::hopper, fp16, 16, 25, -21),        // captured; verified: H100, H200
+    detail::to_fp32(detail::hopper, bf16, 16, 25, -133),       // captured: mma.sync; verified: H100, H200
+    detail::to_fp32(detail::hopper, tf32, 8, 25, -133),        // captured: mma.sync
+    detail::to_e8m13(detail::hopper, fp8_e4m3, 32, 13, -133),  // captured: wgmma; mma.sync is another
+    detail::to_e8m13(detail::hopper, fp8_e5m2, 32, 13, -133),  // captured: wgmma
+    detail::to_fp16(detail::hopper, fp8_e4m3, 32, 13, -21),    // captured: wgmma
+    detail::to_fp16(detail::hopper, fp8_e5m2, 32, 13, -21),    // captured: wgmma
 
     detail::to_fp32(detail::blackwell, fp16, 16, 25, -133),      // verified: B200
     detail::to_fp16(detail::blackwell, fp16, 16, 25, -21),       // verified: B200 (mma.sync)
@@ -138,9 +139,7 @@ inline constexpr std::array tensor_core_table{
 /// numbers of `step.input` (of tf32, the low 13 bits are ignored, as the instruction does); c is a number of
 /// `step.output`. Any NaN, infinity times zero, and infinities of both signs give the one NaN, 0x7FFFFFFF, or
 /// where the output is fp16 its 0x7FFF, as a float 0x7FFFE000; an infinity otherwise stays. Subnormal numbers
-/// are exact, overflow goes to infinity, a zero is +0. A negative sum that rounds to zero is +0 in MMA-Sim
-/// too, whose authors compare raw bits with GPUs; Khattak and Mikaitis have -0, and no public vector has such
-/// a sum.
+/// are exact, overflow goes to infinity, a zero is +0. A negative sum that rounds to zero is +0 on an H200.
 [[nodiscard]] float fused_step(std::span<const float> a, std::span<const float> b, float c,
                                const TensorCoreStep& step);
 
@@ -150,7 +149,8 @@ inline constexpr std::array tensor_core_table{
 
 /// The FP8 mma.sync (32 products) of Hopper and Blackwell, which runs on the FP16 tensor core: from zero, a
 /// step of the products with k % 4 in {0, 1}, then one of those in {2, 3}, then an IEEE addition of c in
-/// `output`. `a` and `b` hold 32 FP8 numbers each. Verified for fp16: H100, H200, B200; for fp32: B200.
+/// `output`. `a` and `b` hold 32 FP8 numbers each. Captured on an H200, verified for fp16 on H100,
+/// H200 and B200 and for fp32 on B200.
 [[nodiscard]] float fp8_step_on_fp16(std::span<const float> a, std::span<const float> b, float c,
                                      const FloatFormat& output);
 
