@@ -63,7 +63,10 @@ void for_native_products(const GatherMatrix& a, const DenseMatrix& b, std::span<
   const bool plain = a.layout == MatrixLayout::row_major;
   const std::int64_t lines = plain ? std::min(piece, all_rows) : depth;
   const std::int64_t widest = aligned(plain ? depth : std::min(piece, all_rows));
-  Memory<std::byte> gathered(static_cast<std::size_t>(lines * widest * element));
+  const auto bytes = static_cast<std::size_t>(lines * widest * element);
+  // Numbers between stored rows are read with their neighbours, though never multiplied.
+  const bool is_padded = widest > (plain ? depth : std::min(piece, all_rows));
+  Memory<std::byte> gathered = is_padded ? Memory<std::byte>::zeros(bytes) : Memory<std::byte>(bytes);
   for (std::int64_t first = 0; first < all_rows; first += piece) {
     product.rows = std::min(piece, all_rows - first);
     cuda::gather_matrix(a, {first, product.rows, widest, gathered.data()});
