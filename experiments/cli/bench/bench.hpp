@@ -36,7 +36,7 @@ struct Times {
   double ratio;   ///< others over ours, next to each other in time: the median
 };
 
-/// Of samples taken in turn, as many of either, one at least.
+/// Samples taken in turn, as many of ours as of the others, one at least.
 [[nodiscard]] Times times_of(std::span<const double> ours, std::span<const double> others);
 
 /// Times the two in turn, so that both meet the same machine, for about `time` seconds.

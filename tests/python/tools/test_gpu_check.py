@@ -107,8 +107,8 @@ def test_every_step_is_run_and_recorded(bench: Bench) -> None:
     status, steps, errors = bench.check()
     assert status == 0, errors
     assert list(steps) == [
-        "tests", "layers", "captures", "parity", "native", "bench", "characterise", "memcheck", "racecheck", "initcheck",
-        "torch",
+        "tests", "layers", "captures", "parity", "native", "bench", "characterise", "memcheck", "racecheck",
+        "initcheck", "torch",
     ]  # fmt: skip
     for name in ("characterise", "torch"):
         skipped = steps.pop(name)
