@@ -1,20 +1,24 @@
-// halfscope.encode and decode, and halfscope.round to block formats.
+// halfscope.encode and decode, halfscope.round to block formats, and their products.
 #include "binding/blocks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/names.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/tensor_format.hpp>
 #include <halfscope/kernel/block/detail/axis_last.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/kernel/cast/round.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
 #include "binding/bindings.hpp"
 #include "binding/floats.hpp"
@@ -192,6 +196,55 @@ nb::object decode_array(const Codes& codes, const std::optional<Codes>& scales, 
   return to_array(std::move(values), shape, like);
 }
 
+/// The unit for numbers of `format`, which `name` calls so. Throws InvalidArgument where it has blocks of
+/// another shape or scales of another format.
+const BlockScaledUnit& unit_for(BlockScaledKind kind, const BlockFormat& format, const std::string& name) {
+  const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
+  if (format.block == BlockShape{1, unit.block}) return unit;
+  throw InvalidArgument(fmt::format("matmul: {} has a scale for 1 x {} elements, {} one for {} x {}",
+                                    name_of(kind), unit.block, name, format.block.rows,
+                                    format.block.columns));
+}
+
+/// The rows that a product reads: codes and scales of `format`.
+BlockMatrix matrix_of(const BlockCodes& codes, const BlockFormat& format) {
+  return {format.element.format, codes.shape.rows, codes.shape.columns, codes.elements, codes.scales};
+}
+
+nb::object multiply_blocks(nb::handle a, nb::handle b, const std::string& a_name, const std::string& b_name,
+                           const std::string& kind_name) {
+  const auto kind = parse_enum<BlockScaledKind>("block-scaled unit", kind_name);
+  const BlockFormat a_format = parse_block_format(a_name), b_format = parse_block_format(b_name);
+  const BlockScaledUnit& unit = unit_for(kind, a_format, a_name);
+  if (&unit_for(kind, b_format, b_name) != &unit) {
+    throw InvalidArgument(
+        fmt::format("matmul: {} takes scales of one format; {} and {} have two", kind_name, a_name, b_name));
+  }
+  const FloatVec left(a, "matmul"), right(b, "matmul");
+  if (left.shape().empty() || right.shape().size() != 2 || left.shape().back() != right.shape()[0]) {
+    throw InvalidArgument(fmt::format("matmul: shapes ({}) and ({}); {} multiplies (..., k) by (k, n)",
+                                      fmt::join(left.shape(), ", "), fmt::join(right.shape(), ", "),
+                                      kind_name));
+  }
+  const Along rows(left.shape(), -1, "matmul"), columns(right.shape(), 0, "matmul");
+  Extents extents = left.shape();
+  extents.back() = right.shape()[1];
+  const auto count = static_cast<std::size_t>(rows.matrix().rows * columns.matrix().rows);
+  auto product = std::make_unique_for_overwrite<float[]>(count);
+  {
+    const nb::gil_scoped_release release;
+    std::vector<float> moved;
+    const BlockCodes a_codes = quantise_blocks(left.values(), rows.matrix(), a_format),
+                     b_codes =
+                         quantise_blocks(columns.rows_of(right.values(), moved), columns.matrix(), b_format);
+    const std::span c(product.get(), count);
+    gemm_blocks(matrix_of(a_codes, a_format), matrix_of(b_codes, b_format), c, unit);
+    const float scale = a_codes.tensor.scale * b_codes.tensor.scale;
+    if (scale != 1) std::ranges::transform(c, c.begin(), [scale](float x) { return x * scale; });
+  }
+  return to_array(std::move(product), extents, a);
+}
+
 }  // namespace
 
 nb::object round_in_blocks(nb::handle array, const std::string& name, std::int64_t axis,
@@ -217,6 +270,13 @@ void bind_blocks(nb::module_& module) {
   module.def("decode", decode_array, nb::arg("codes"), nb::arg("scales").none(), nb::arg("tensor_scale"),
              nb::arg("format"), nb::kw_only(), nb::arg("axis") = -1, nb::arg("like"),
              "The numbers of codes and scales, both as uint32, as an array of like's framework.");
+  module.def("matmul_blocks", multiply_blocks, nb::arg("a"), nb::arg("b"), nb::arg("a_format"),
+             nb::arg("b_format"), nb::arg("unit"),
+             "a (..., k) times b (k, n), in block formats, on a unit that block_units names.");
+  module.def(
+      "block_units",
+      [] { return std::vector(enum_names<BlockScaledKind>.begin(), enum_names<BlockScaledKind>.end()); },
+      "The block-scaled units' names.");
   module.def(
       "code_bits",
       [](const std::string& format) { return code_width(element_format(parse_tensor_format(format))); },

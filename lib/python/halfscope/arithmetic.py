@@ -79,18 +79,24 @@ def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused", operands: str | tu
         float32, float16 or bfloat16, in CPU memory. float32 matrices are read where they lie if one of their two axes
         is contiguous, as in transposed views and slices; others are copied first.
     accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
-        A tensor core rounds a and b to its operands' format first.
+        A tensor core rounds a and b to its operands' format first. Or a block-scaled tensor core of Blackwell,
+        "mxf8f6f4", "mxf4" or "mxf4nvf4", for a (..., k), b (k, n) and `operands` with blocks along k: it multiplies
+        codes and scales, and the sums are multiplied by both tensor scales in FP32.
     operands: a format for both, or one for a and one for b, as `round` takes them: a and b are rounded to it before the
-        product, with blocks along k; an array has one tensor scale. The product adds up the numbers that the codes
-        stand for, scales included, in the order of `accumulate`.
+        product, with blocks along k; an array has one tensor scale. But for block-scaled tensor cores the product adds
+        up the numbers that the codes stand for, scales included, in the order of `accumulate`.
 
     Returns (..., n), float32 of a's framework; of two arrays with more than two axes (..., m, n). Raises ValueError for
     shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
     TypeError as `round` does.
     """
     refuse_gradients("matmul", a, b)
-    if operands is not None:
-        left, right = (operands, operands) if isinstance(operands, str) else operands
+    left, right = (operands, operands) if operands is None or isinstance(operands, str) else operands
+    if accumulate in _core.block_units():
+        if left is None or right is None:
+            raise ValueError(f"matmul: {accumulate} multiplies blocks; give operands, as operands='mxfp4'")
+        return _core.matmul_blocks(a, b, left, right, accumulate)
+    if left is not None and right is not None:
         a, b = round(a, left, axis=-1), round(b, right, axis=-2)
     return _core.matmul(a, b, accumulate=accumulate)
 
