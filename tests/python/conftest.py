@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,17 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """FP32, 29 static loss scales of which those from 2^16 on diverge, dynamic scaling, skipping. Read only."""
     words = {"experiment": "scale-sweep", "metric": "test accuracy", "unit": "%"}
     return read_experiment(write_scale_results(tmp_path_factory.mktemp("sweep"), SWEEP, seeds=1, **words))
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """PyTorch's threads spin beside those of other tests."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

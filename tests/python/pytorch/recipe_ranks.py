@@ -1,6 +1,6 @@
-"""The processes of test_recipe_ranks.py: recipes under DistributedDataParallel over gloo.
+"""The processes of test_recipe_ranks.py: recipes under DistributedDataParallel or fully_shard over gloo.
 
-usage: recipe_ranks.py RECIPE RANK SIZE FOLDER
+usage: recipe_ranks.py WRAPPER:RECIPE RANK SIZE FOLDER
 """
 
 from __future__ import annotations
@@ -30,13 +30,22 @@ def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, gradient
 
 
-def trained(recipe: str, rank: int = 0, size: int = 1) -> dict[str, torch.Tensor]:
+def wrapped(model: torch.nn.Module, wrapper: str) -> torch.nn.Module:
+    if wrapper == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(model[0])
+    return fully_shard(model)
+
+
+def trained(recipe: str, wrapper: str = "", rank: int = 0, size: int = 1) -> dict[str, torch.Tensor]:
     """By step: the output and the input's gradient of the rank's tokens, the weight's gradient, the delayed scales."""
     model: torch.nn.Module = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH, bias=False))
     with torch.no_grad():
         model[0].weight.copy_(numbers(WIDTH, WIDTH, seed=7))
-    if size > 1:
-        model = torch.nn.parallel.DistributedDataParallel(model)
+    if wrapper:
+        model = wrapped(model, wrapper)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     found: dict[str, torch.Tensor] = {}
     part = slice(rank * TOKENS // size, (rank + 1) * TOKENS // size)
@@ -48,7 +57,8 @@ def trained(recipe: str, rank: int = 0, size: int = 1) -> dict[str, torch.Tensor
             y = model(x)
             y.backward(gradient)
             (weight,) = model.parameters()
-            found |= {f"y{step}": y.detach(), f"dx{step}": x.grad, f"dw{step}": weight.grad * size}  # DDP averages
+            mean = weight.grad.full_tensor() if hasattr(weight.grad, "full_tensor") else weight.grad
+            found |= {f"y{step}": y.detach(), f"dx{step}": x.grad, f"dw{step}": mean * size}
             optimizer.step()
             casts = emulated._found.operands.casts
             found[f"scales{step}"] = torch.tensor([casts[key].scale for key in sorted(casts)])
@@ -56,10 +66,11 @@ def trained(recipe: str, rank: int = 0, size: int = 1) -> dict[str, torch.Tensor
 
 
 def main(arguments: list[str]) -> None:
-    recipe, rank, size, folder = arguments[0], int(arguments[1]), int(arguments[2]), Path(arguments[3])
+    wrapper, recipe = arguments[0].split(":")
+    rank, size, folder = int(arguments[1]), int(arguments[2]), Path(arguments[3])
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=size)
-    torch.save(trained(recipe, rank, size), folder / f"{rank}.pt")
+    torch.save(trained(recipe, wrapper, rank, size), folder / f"{rank}.pt")
     dist.destroy_process_group()
 
 

@@ -18,11 +18,21 @@ pytestmark = [
 ]
 
 Found = dict[str, "torch.Tensor"]
+WRAPPERS = [
+    "ddp",
+    pytest.param(
+        "fsdp2",
+        marks=pytest.mark.skipif(
+            tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6),
+            reason="fully_shard came with PyTorch 2.6",
+        ),
+    ),
+]
 
 
-def beside(recipe: str, folder: Path) -> tuple[Found, list[Found]]:
+def beside(recipe: str, wrapper: str, folder: Path) -> tuple[Found, list[Found]]:
     """One process's training, and those of two ranks with half of its tokens each."""
-    run_ranks("recipe_ranks.py", recipe, folder)
+    run_ranks("recipe_ranks.py", f"{wrapper}:{recipe}", folder)
     return trained(recipe), [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
@@ -32,11 +42,15 @@ def check_rows(whole: Found, ranks: list[Found], step: int) -> None:
         assert torch.equal(torch.cat([rank[name] for rank in ranks]), whole[name]), name
 
 
+@pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("recipe", ["mxfp8", "mxfp6", "bf16_mixed"])
-def test_blocks_of_a_ranks_tokens_are_those_of_the_batch(recipe: str, tmp_path: Path) -> None:
-    """Each rank quantizes its own operands, 32 tokens to a block, and its product is reduced in BF16."""
+def test_blocks_of_a_ranks_tokens_are_those_of_the_batch(recipe: str, wrapper: str, tmp_path: Path) -> None:
+    """Each rank quantizes its own operands, 32 tokens to a block, and its product is reduced in BF16.
+
+    fully_shard gathers the weight first, so that it is quantized whole.
+    """
     assert TOKENS // 2 == 32
-    whole, ranks = beside(recipe, tmp_path)
+    whole, ranks = beside(recipe, wrapper, tmp_path)
     for step in range(STEPS):
         check_rows(whole, ranks, step)
         for rank in ranks:
@@ -44,8 +58,9 @@ def test_blocks_of_a_ranks_tokens_are_those_of_the_batch(recipe: str, tmp_path: 
     assert whole["y0"].abs().max() > 1
 
 
-def test_delayed_scales_come_from_the_largest_magnitude_of_all_ranks(tmp_path: Path) -> None:
-    whole, ranks = beside("fp8_delayed", tmp_path)
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_delayed_scales_come_from_the_largest_magnitude_of_all_ranks(wrapper: str, tmp_path: Path) -> None:
+    whole, ranks = beside("fp8_delayed", wrapper, tmp_path)
     for step in range(STEPS):
         check_rows(whole, ranks, step)
         for rank in ranks:
@@ -54,8 +69,9 @@ def test_delayed_scales_come_from_the_largest_magnitude_of_all_ranks(tmp_path: P
     assert 448 / 8 in ranks[0]["scales2"].tolist()
 
 
-def test_a_scale_of_the_operands_own_is_each_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_scale_of_the_operands_own_is_each_ranks(wrapper: str, tmp_path: Path) -> None:
     """As TransformerEngine's without a group of its own: the largest magnitude before it is quantized is the rank's."""
-    whole, ranks = beside("fp8_current", tmp_path)
+    whole, ranks = beside("fp8_current", wrapper, tmp_path)
     check_rows(whole, ranks, 0)  # both halves reach 2
     assert all(float(scale) == 1 for rank in ranks for scale in rank["scales2"])
