@@ -112,6 +112,8 @@ TEST_CASE("the answer names the scale and the tensors that decide", "[explorer]"
   CHECK(answer.find("Use <b>S = 2^10</b>") != std::string::npos);
   CHECK(answer.find("underflow harms <b>small</b> first") != std::string::npos);
   CHECK(answer.find("Overflow beyond 2^13: <b>large</b> first") != std::string::npos);
+  CHECK(answer.find(".</p>") != std::string::npos);
+  CHECK(answer.find("..</p>") == std::string::npos);
   CHECK(explorer_answer(ExplorerData(fp16)).empty());
 }
 

@@ -60,8 +60,8 @@ constexpr std::array usages{
                  "0 the same; 1 runs differ; 2 the request is wrong; 3 the output cannot be written"},
     CommandUsage{
         "analyze", analyze_examples,
-        "0 done; 1 a tensor is over --fail-on; 2 the request or a file is wrong; 3 the output cannot be "
-        "written"},
+        "0 done; 1 a tensor is over --fail-on, or no format is within --max-error; 2 the request or a file "
+        "is wrong; 3 the output cannot be written"},
     CommandUsage{"replay", replay_examples, usual_statuses},
     CommandUsage{"memory", memory_examples, usual_statuses},
     CommandUsage{"calc", calc_examples,

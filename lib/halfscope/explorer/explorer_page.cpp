@@ -140,7 +140,7 @@ std::string explorer_answer(const ExplorerData& data) {
         listed(first_to_overflow(data, *advice.joint)));
   }
   for (const std::string_view line : split(advice.verdict, '\n'))
-    text += fmt::format("<p>{}.</p>\n", html(line));
+    text += fmt::format("<p>{}{}</p>\n", html(line), line.ends_with('.') ? "" : ".");
   return text + "</div>";
 }
 

@@ -122,7 +122,7 @@ std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& adv
       "{}{}\n  Why: it fits {}, as 2^{} to 2^{} do. Below, underflow costs {} more than {} of its norm; "
       "above, a "
       "value overflows. {}.{}{}",
-      scale_to_type(scale, format), window.contains(0) && scale != 0 ? "; no scaling would do as well" : "",
+      scale_to_type(scale, format), window.contains(0) && scale != 0 ? "; scale 1 would do too" : "",
       all_tensors(tensors.size()), window.low, window.high, join(advice.first_hurt),
       percent(options.tolerance), say_choice(scale, window, options), say_reliability(format, options),
       say_nonfinite(tensors));
