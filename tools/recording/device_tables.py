@@ -8,8 +8,8 @@ from halfscope.results.recorded import CPU, RecordedTable, read_tables, recorded
 from recording.text_tables import aligned
 
 NOTHING = """\
-There are no figures of a GPU yet. `tools/gpu-check --results` on a machine with a GPU makes them, records them under
-`experiments/recorded`, and puts the tables here."""
+No experiment has been trained at full size on a GPU yet. `tools/gpu-check --results` on a machine with one does so,
+records them under `experiments/recorded`, and puts the tables here."""
 
 INTRODUCTION = """\
 Results of `tools/gpu-check --results` at `--size full`, beside the CPU's at `--size small` and the paper's: means over
