@@ -27,9 +27,9 @@ SETTINGS = {"batch": 16, "observe_every": 2, "checkpoint_every": 2, "observe_rol
 
 
 class Mpi(WithFolder):
-    def words(self, out, *more, steps=8, threads=1):
+    def words(self, out, *more, arm=("--arms", "fp16_mixed"), steps=8, threads=1):
         chosen = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-        arms = ("--arms", "fp16_mixed", "--seeds", "1", "--ranks", "8", "--all-reduce", "nccl_ring")
+        arms = (*arm, "--seeds", "1", "--ranks", "8", "--all-reduce", "nccl_ring")
         return super().words(str(out), *arms, *chosen, *more, steps=steps, threads=threads)
 
     def command(self, processes, *words):
@@ -38,12 +38,12 @@ class Mpi(WithFolder):
     def call(self, processes, *words):
         return subprocess.run(self.command(processes, *words), capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
 
-    def run_folder(self, out):
-        return self.folder / str(out) / "master-copy/fp16_mixed/seed0"
+    def run_folder(self, out, arm="fp16_mixed"):
+        return self.folder / str(out) / "master-copy" / arm / "seed0"
 
-    def records_of(self, out):
+    def records_of(self, out, arm="fp16_mixed"):
         names = ("metrics.jsonl", "histograms.jsonl", "checkpoint/state.safetensors")
-        return {name: (self.run_folder(out) / name).read_bytes() for name in names}
+        return {name: (self.run_folder(out, arm) / name).read_bytes() for name in names}
 
     def test_any_number_of_processes_and_threads_gives_the_bytes_of_one(self):
         self.run_ok(*self.words("alone"))
@@ -58,6 +58,17 @@ class Mpi(WithFolder):
                 self.assertEqual(self.records_of(processes), alone)
                 environment = json.loads((self.run_folder(processes) / "environment.json").read_text())
                 self.assertEqual(environment.get("processes", 1), processes)
+
+    def test_recipes_of_block_formats_and_delayed_scales_give_the_bytes_of_one(self):
+        for recipe in ("fp8_delayed", "nvfp4"):
+            with self.subTest(recipe=recipe):
+                arm = ("--arm", f"own:policy={recipe}")
+                self.run_ok(*self.words(f"{recipe}-alone", arm=arm))
+                alone = self.records_of(f"{recipe}-alone", "own")
+                self.assertIn(b'"operands"', alone["metrics.jsonl"])
+                done = self.call(2, *self.words(recipe, arm=arm))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.records_of(recipe, "own"), alone)
 
     def test_a_killed_process_ends_all_and_resume_goes_on_with_the_same_bytes(self):
         steps = 100
