@@ -76,7 +76,7 @@ def test_a_page_shows_a_gpu_beside_the_cpu_and_the_paper(recorded: Path) -> None
 def test_without_a_gpu_the_page_says_so(recorded: Path) -> None:
     shutil.rmtree(recorded / "a-gpu")
     assert device_section(recorded) == NOTHING
-    assert "no figures" in NOTHING and "tools/gpu-check --results" in NOTHING
+    assert "No experiment has been trained" in NOTHING and "tools/gpu-check --results" in NOTHING
 
 
 def test_notebooks_get_a_column_for_every_device(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
