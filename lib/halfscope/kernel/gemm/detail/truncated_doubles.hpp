@@ -45,7 +45,12 @@ HALFSCOPE_HD Doubles half_of_powers(Ints exponent) {
   return reinterpret_cast<Doubles>(fields << 52);
 }
 
-/// x without its fraction, for |x| < 2^51; without SSE4.1 under `RoundsTowardZero`.
+HALFSCOPE_HD Doubles magnitude_of(Doubles x) {
+  constexpr std::int64_t magnitude = std::numeric_limits<std::int64_t>::max();
+  return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(x) & (Longs{} + magnitude));
+}
+
+/// x without its fraction, for |x| < 2^51; with SSE2 alone under `RoundsTowardZero`.
 HALFSCOPE_HD Doubles truncated(Doubles x) {
 #if defined(__AVX512F__)
   return _mm512_maskz_roundscale_pd(0xFF, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -54,7 +59,13 @@ HALFSCOPE_HD Doubles truncated(Doubles x) {
 #else
   const Longs sign = reinterpret_cast<Longs>(x) & (Longs{} + std::numeric_limits<std::int64_t>::min());
   const Doubles place = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(Doubles{} + 0x1p52) | sign);
-  return (x + place) - place;
+  const Doubles whole = (x + place) - place;
+#if defined(__SSE2__)
+  return whole;
+#else
+  const Longs one = reinterpret_cast<Longs>(Doubles{} + 1.0) | sign;
+  return whole - reinterpret_cast<Doubles>((magnitude_of(whole) > magnitude_of(x)) & one);
+#endif
 #endif
 }
 
@@ -62,17 +73,22 @@ template <std::size_t... i>
 HALFSCOPE_HD FloatVec joined(HalfFloats low, HalfFloats high, std::index_sequence<i...> /*lanes*/) {
   return __builtin_shufflevector(low, high, static_cast<int>(i)...);
 }
-/// Two halves as floats, cut off to 24 bits, under `RoundsTowardZero`.
-HALFSCOPE_HD FloatVec truncate_to_floats(Doubles low, Doubles high) {
+/// A half as floats, cut off to 24 bits, under `RoundsTowardZero` where there is one.
+HALFSCOPE_HD HalfFloats truncate_half(Doubles x) {
 #if defined(__AVX512F__)
-  constexpr int toward_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
-  const HalfFloats first = _mm512_maskz_cvt_roundpd_ps(0xFF, low, toward_zero),
-                   second = _mm512_maskz_cvt_roundpd_ps(0xFF, high, toward_zero);
+  return _mm512_maskz_cvt_roundpd_ps(0xFF, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif defined(__SSE2__)
+  return __builtin_convertvector(x, HalfFloats);
 #else
-  const HalfFloats first = __builtin_convertvector(low, HalfFloats),
-                   second = __builtin_convertvector(high, HalfFloats);
+  const HalfFloats nearest = __builtin_convertvector(x, HalfFloats);
+  const Longs rounded_up = magnitude_of(__builtin_convertvector(nearest, Doubles)) > magnitude_of(x);
+  return reinterpret_cast<HalfFloats>(reinterpret_cast<HalfInts>(nearest) +
+                                      __builtin_convertvector(rounded_up, HalfInts));
 #endif
-  return joined(first, second, std::make_index_sequence<lanes>{});
+}
+/// Two halves as floats, cut off to 24 bits, under `RoundsTowardZero` where there is one.
+HALFSCOPE_HD FloatVec truncate_to_floats(Doubles low, Doubles high) {
+  return joined(truncate_half(low), truncate_half(high), std::make_index_sequence<lanes>{});
 }
 
 }  // namespace
