@@ -10,7 +10,7 @@ import pytest
 
 import halfscope
 
-# Of a unit: products a step, products a term, bits below the largest exponent.
+# A unit has products a step, products a term, and bits below the largest exponent.
 UNITS = {"mxf8f6f4": (32, 1, 25), "mxf4": (64, 16, 35), "mxf4nvf4": (64, 16, 35)}
 LEAST_EXPONENT = {"mxfp8_e4m3": -6, "mxfp8_e5m2": -14, "mxfp6_e2m3": 0, "mxfp4": 0, "nvfp4": 0}
 CASES = [
