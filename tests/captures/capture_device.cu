@@ -7,6 +7,7 @@
 #include <halfscope/kernel/gemm/gemm_cublas.hpp>
 
 #include "tests/captures/capture_device.hpp"
+#include "tests/captures/capture_fragments.cuh"
 #include "tests/support/device_memory.hpp"
 
 namespace halfscope {
@@ -15,50 +16,27 @@ namespace {
 template <DType input, DType sum>
 using Kind = ordered::Variant<input, sum, ordered::Along::depth, ordered::Along::depth>;
 
-#ifdef __CUDA_ARCH__
-/// Two neighbours along k, or of b two that are `stride` apart.
-__device__ std::uint32_t pair_at(const std::uint32_t* codes, std::int64_t at, std::int64_t stride) {
-  return codes[at] | codes[at + stride] << 16;
-}
-#endif
-
 template <typename V, int terms>
 __global__ void mma_kernel(DeviceTiles tiles, int depth) {
 #ifdef __CUDA_ARCH__
-  constexpr bool wide = V::sum == DType::f32;
   const std::int64_t tile = blockIdx.x;
   const int row = static_cast<int>(threadIdx.x) / 4, pair = static_cast<int>(threadIdx.x) % 4 * 2;
   const std::uint32_t* a = tiles.a + tile * 16 * depth;
   const std::uint32_t* b = tiles.b + tile * depth * 8;
-  const std::uint32_t* c = tiles.c + tile * 128;
   ordered::Sums<V> sums;
-  for (int i = 0; i < V::registers; ++i) {
-    if constexpr (wide) {
-      sums.of[i] = __uint_as_float(c[(row + i / 2 * 8) * 8 + pair + i % 2]);
-    } else {
-      sums.of[i] = c[(row + i * 8) * 8 + pair] | c[(row + i * 8) * 8 + pair + 1] << 16;
-    }
-  }
+  load_sums(tiles.c + tile * 128, row, pair, sums.of);
   for (int k = pair; k < depth; k += terms) {
     std::uint32_t left[4] = {}, right[2] = {};
     for (int i = 0; i < terms / 4; ++i)
-      left[i] = pair_at(a, std::int64_t{row + i % 2 * 8} * depth + k + i / 2 * 8, 1);
-    for (int i = 0; i < terms / 8; ++i) right[i] = pair_at(b, std::int64_t{k + i * 8} * 8 + row, 8);
+      left[i] = packed_codes<2>(a + std::int64_t{row + i % 2 * 8} * depth + k + i / 2 * 8, 1);
+    for (int i = 0; i < terms / 8; ++i) right[i] = packed_codes<2>(b + std::int64_t{k + i * 8} * 8 + row, 8);
     if constexpr (terms == 16) {
       ordered::mma_16(sums, left, right[0], right[1]);
     } else {
       ordered::mma_8(sums, left[0], left[1], right[0]);
     }
   }
-  std::uint32_t* results = tiles.results + tile * 128;
-  for (int i = 0; i < 4; ++i) {
-    const int at = (row + i / 2 * 8) * 8 + pair + i % 2;
-    if constexpr (wide) {
-      results[at] = __float_as_uint(sums.of[i]);
-    } else {
-      results[at] = sums.of[i / 2] >> (i % 2 * 16) & 0xFFFFu;
-    }
-  }
+  store_sums(sums.of, row, pair, tiles.results + tile * 128);
 #endif
 }
 

@@ -3,6 +3,7 @@
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "tests/captures/capture_device.hpp"
+#include "tests/captures/capture_fragments.cuh"
 
 namespace halfscope {
 namespace {
@@ -44,40 +45,24 @@ __device__ void multiply(std::uint32_t (&c)[2], const std::uint32_t (&a)[4], con
 template <CaptureInput input, typename Register, int registers>
 __global__ void narrow_kernel(DeviceTiles tiles, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  constexpr int packed = input == CaptureInput::tf32 ? 1 : 4, bits = 32 / packed;
+  constexpr int packed = input == CaptureInput::tf32 ? 1 : 4;
   const std::int64_t tile = blockIdx.x;
   const int row = static_cast<int>(threadIdx.x) / 4, lane = static_cast<int>(threadIdx.x) % 4,
             pair = 2 * lane;
   const std::uint32_t* a = tiles.a + tile * 16 * depth;
   const std::uint32_t* b = tiles.b + tile * depth * 8;
-  const std::uint32_t* c = tiles.c + tile * 128;
   Register sums[registers];
-  for (int i = 0; i < registers; ++i) {
-    if constexpr (registers == 4) {
-      sums[i] = __uint_as_float(c[(row + i / 2 * 8) * 8 + pair + i % 2]);
-    } else {
-      sums[i] = c[(row + i * 8) * 8 + pair] | c[(row + i * 8) * 8 + pair + 1] << 16;
-    }
-  }
+  load_sums(tiles.c + tile * 128, row, pair, sums);
   for (int first = lane * packed; first < depth; first += 8 * packed) {
-    std::uint32_t left[4] = {}, right[2] = {};
-    for (int j = 0; j < packed; ++j) {
-      for (int i = 0; i < 4; ++i)
-        left[i] |= a[std::int64_t{row + i % 2 * 8} * depth + first + j + i / 2 * 4 * packed] << (j * bits);
-      for (int i = 0; i < 2; ++i)
-        right[i] |= b[std::int64_t{first + j + i * 4 * packed} * 8 + row] << (j * bits);
-    }
+    std::uint32_t left[4], right[2];
+    for (int i = 0; i < 4; ++i)
+      left[i] =
+          packed_codes<packed>(a + std::int64_t{row + i % 2 * 8} * depth + first + i / 2 * 4 * packed, 1);
+    for (int i = 0; i < 2; ++i)
+      right[i] = packed_codes<packed>(b + std::int64_t{first + i * 4 * packed} * 8 + row, 8);
     multiply<input>(sums, left, right);
   }
-  std::uint32_t* results = tiles.results + tile * 128;
-  for (int i = 0; i < 4; ++i) {
-    const int at = (row + i / 2 * 8) * 8 + pair + i % 2;
-    if constexpr (registers == 4) {
-      results[at] = __float_as_uint(sums[i]);
-    } else {
-      results[at] = sums[i / 2] >> (i % 2 * 16) & 0xFFFFu;
-    }
-  }
+  store_sums(sums, row, pair, tiles.results + tile * 128);
 #endif
 }
 

@@ -2,6 +2,7 @@
 #include <halfscope/kernel/detail/launch.cuh>
 
 #include "tests/captures/capture_device.hpp"
+#include "tests/captures/capture_fragments.cuh"
 
 namespace halfscope {
 namespace {
@@ -57,36 +58,26 @@ __device__ void multiply(std::uint32_t (&c)[2], const std::uint32_t (&a)[4], std
 
 template <CaptureInput input, typename Register, int registers>
 __device__ void run_tile(const DeviceTiles& tiles, int depth) {
-  constexpr int packed_here = packed<input>, terms = 8 * packed_here, bits = 32 / packed_here;
+  constexpr int packed_here = packed<input>, terms = 8 * packed_here;
   __shared__ __align__(128) std::uint32_t shared[columns * 8];
   const std::int64_t tile = blockIdx.x;
   const int thread = static_cast<int>(threadIdx.x), row = thread / 32 * 16 + thread % 32 / 4,
             pair = thread % 4 * 2, first = thread % 4 * packed_here;
   const std::uint32_t* a = tiles.a + tile * 64 * depth;
   const std::uint32_t* b = tiles.b + tile * depth * columns;
-  const std::uint32_t* c = tiles.c + tile * 64 * columns;
   Register sums[registers];
-  for (int i = 0; i < registers; ++i) {
-    if constexpr (registers == 4) {
-      sums[i] = __uint_as_float(c[(row + i / 2 * 8) * columns + pair + i % 2]);
-    } else {
-      sums[i] = c[(row + i * 8) * columns + pair] | c[(row + i * 8) * columns + pair + 1] << 16;
-    }
-  }
+  load_sums(tiles.c + tile * 64 * columns, row, pair, sums);
   for (int k0 = 0; k0 < depth; k0 += terms) {
     // Core matrix, in it column, then four words of terms: 16 bytes a column.
     if (thread < columns * 8) {
       const int column = thread % 32 / 4, word = thread / 32 * 4 + thread % 4;
-      std::uint32_t packed_terms = 0;
-      for (int j = 0; j < packed_here; ++j)
-        packed_terms |= b[std::int64_t{k0 + word * packed_here + j} * columns + column] << (j * bits);
-      shared[thread] = packed_terms;
+      shared[thread] =
+          packed_codes<packed_here>(b + std::int64_t{k0 + word * packed_here} * columns + column, columns);
     }
-    std::uint32_t left[4] = {};
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t at = std::int64_t{row + i % 2 * 8} * depth + k0 + first + i / 2 * 4 * packed_here;
-      for (int j = 0; j < packed_here; ++j) left[i] |= a[at + j] << (j * bits);
-    }
+    std::uint32_t left[4];
+    for (int i = 0; i < 4; ++i)
+      left[i] = packed_codes<packed_here>(
+          a + std::int64_t{row + i % 2 * 8} * depth + k0 + first + i / 2 * 4 * packed_here, 1);
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -95,15 +86,7 @@ __device__ void run_tile(const DeviceTiles& tiles, int depth) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     __syncthreads();
   }
-  std::uint32_t* results = tiles.results + tile * 64 * columns;
-  for (int i = 0; i < 4; ++i) {
-    const int at = (row + i / 2 * 8) * columns + pair + i % 2;
-    if constexpr (registers == 4) {
-      results[at] = __float_as_uint(sums[i]);
-    } else {
-      results[at] = sums[i / 2] >> (i % 2 * 16) & 0xFFFFu;
-    }
-  }
+  store_sums(sums, row, pair, tiles.results + tile * 64 * columns);
 }
 #endif
 
