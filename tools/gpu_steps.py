@@ -203,8 +203,8 @@ def run_torch(check: Check) -> str:
 def run_characterise(check: Check) -> str:
     """Constants of the tensor cores, from PyTorch's products."""
     python, script = python_with_torch(check), gpu_programs.ROOT / "tools/characterise.py"
-    found = [check.run("characterise", python, script, "--cuda", "--input", name) for name in ("fp16", "bf16")]
-    return "; ".join(f"{name}: {text.strip()}" for name, text in zip(("fp16", "bf16"), found))
+    found = {name: check.run("characterise", python, script, "--cuda", "--input", name) for name in ("fp16", "bf16")}
+    return "; ".join(f"{name}: {text.strip()}" for name, text in found.items())
 
 
 # A graph that cannot be updated is an answer of CUDA, not an error; the programs look at every call's status.
