@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include <halfscope/arithmetic/normal.hpp>
 #include <halfscope/core/isa.hpp>
 #include <halfscope/format/round.hpp>
 
@@ -11,18 +10,13 @@
 #include "tests/support/file_in_memory.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
 namespace halfscope::file_formats_test {
 namespace {
 
 using Found = std::map<std::string, std::vector<FormatCounts>>;
-
-std::vector<float> normal_floats(std::int64_t count, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal_pair({.seed = seed}, i)[0];
-  return values;
-}
 
 FormatRequest request_of(const std::vector<std::string>& names, std::int64_t axis = -1) {
   FormatRequest request{.formats = {}, .axis = axis};
@@ -60,7 +54,7 @@ TEST_CASE("tiles of a file count as whole matrices do", "[formats]") {
   };
   // Small ones, one with several tiles, ones that no block divides, rows beyond a tile.
   for (const Shape shape : {Shape{3, 40}, Shape{260, 300}, Shape{300, 5000}, Shape{3, 700001}}) {
-    std::vector<float> values = normal_floats(shape.rows * shape.columns, 1);
+    std::vector<float> values = normal_floats(static_cast<std::size_t>(shape.rows * shape.columns), 1);
     values[7] = 40;
     FileInMemory file;
     file.add_shaped("w", values, {shape.rows, shape.columns});
@@ -98,7 +92,7 @@ TEST_CASE("counts are those of every instruction set", "[formats]") {
 
 TEST_CASE("blocks run along the axis that is asked for, in whatever order the file has it", "[formats]") {
   constexpr std::int64_t a = 5, b = 48, c = 7;
-  const std::vector<float> values = normal_floats(a * b * c, 3);
+  const std::vector<float> values = normal_floats(static_cast<std::size_t>(a * b * c), 3);
   std::vector<float> moved(values.size()), column_major(values.size());
   for (std::int64_t i = 0; i < a; ++i) {
     for (std::int64_t j = 0; j < b; ++j) {

@@ -99,6 +99,8 @@ struct ScaleRule {
 // UE4M3 in a tensor with a scale, NVFP4. NaNs are left out of amax.
 [[nodiscard]] BlockScales scales_nvfp4_te(const BlockMaximum& block);
 [[nodiscard]] TensorFactors tensor_nvfp4_te(float tensor_amax);
+[[nodiscard]] BlockScales scales_te_head_room(const BlockMaximum& block);
+[[nodiscard]] TensorFactors tensor_te_head_room(float tensor_amax);
 [[nodiscard]] BlockScales scales_four_over_six(const BlockMaximum& block);
 [[nodiscard]] TensorFactors tensor_four_over_six_448(float tensor_amax);
 [[nodiscard]] TensorFactors tensor_four_over_six_256(float tensor_amax);
@@ -127,6 +129,9 @@ inline constexpr std::array scale_rules{
               scales_te_pow2},
     ScaleRule{"te", ScaleFormat::ue4m3, "NVFP4 of TransformerEngine", scales_nvfp4_te, tensor_nvfp4_te,
               ScaleStep::multiply, ZeroSign::dropped},
+    ScaleRule{"te_head_room", ScaleFormat::ue4m3,
+              "scales of 17/16 of TransformerEngine's: no rounding of a scale clips (Quartet II)",
+              scales_te_head_room, tensor_te_head_room, ScaleStep::multiply, ZeroSign::dropped},
     ScaleRule{"torchao", ScaleFormat::ue4m3, "NVFP4 of torchao: least scale 2^-6", scales_torchao,
               tensor_torchao},
     ScaleRule{"modelopt", ScaleFormat::ue4m3, "NVFP4 of ModelOpt: least scale 2^-9", scales_modelopt,

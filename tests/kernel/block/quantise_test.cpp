@@ -2,22 +2,16 @@
 // Hadamard transform.
 #include <halfscope/kernel/block/quantise.hpp>
 
-#include <halfscope/arithmetic/normal.hpp>
 #include <halfscope/core/parallel.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/formats.hpp"
 #include "tests/support/message_of.hpp"
+#include "tests/support/random_arrays.hpp"
 #include "tests/support/restored.hpp"
 
 namespace halfscope::quantise_test {
 namespace {
-
-std::vector<float> normal_floats(std::size_t count, std::uint64_t seed) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = normal_pair({.seed = seed}, i / 2)[i % 2];
-  return values;
-}
 
 /// Scale and code of the largest element of a block of 32 with one element `amax`.
 std::pair<unsigned, unsigned> largest_of_block(const char* format, float amax) {

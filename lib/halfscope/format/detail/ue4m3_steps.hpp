@@ -18,6 +18,7 @@ struct Ue4m3Steps {
 };
 
 [[nodiscard]] Ue4m3Steps steps_nvfp4_te();
+[[nodiscard]] Ue4m3Steps steps_te_head_room();
 [[nodiscard]] Ue4m3Steps steps_torchao();
 [[nodiscard]] Ue4m3Steps steps_modelopt();
 
@@ -29,6 +30,7 @@ struct RuleSteps {
 /// One line per rule for UE4M3 scales that does not choose one of two.
 inline constexpr std::array rules_in_steps{
     RuleSteps{scales_nvfp4_te, steps_nvfp4_te},
+    RuleSteps{scales_te_head_room, steps_te_head_room},
     RuleSteps{scales_torchao, steps_torchao},
     RuleSteps{scales_modelopt, steps_modelopt},
 };

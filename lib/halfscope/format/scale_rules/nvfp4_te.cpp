@@ -21,6 +21,13 @@ float te_element_factor(float scale, const TensorFactors& tensor) {
   return std::min(1 / (scale * (1 / tensor.factor)), detail::largest_float);
 }
 
+/// A scale rounds down by 1/17 of itself at most.
+constexpr float head_room = 17.0f / 16;
+
+float head_room_quotient(float amax, const TensorFactors& tensor) {
+  return te_quotient(amax * head_room, tensor);
+}
+
 BlockScale te_block(float scale, const TensorFactors& tensor) {
   return detail::ue4m3_block(std::min(scale, detail::largest_ue4m3), tensor, te_element_factor);
 }
@@ -37,6 +44,19 @@ BlockScales scales_nvfp4_te(const BlockMaximum& block) {
 
 detail::Ue4m3Steps detail::steps_nvfp4_te() {
   return {quotients_of<te_quotient>, te_element_factor};
+}
+
+TensorFactors tensor_te_head_room(float tensor_amax) {
+  return te_tensor(tensor_amax, detail::largest_e2m1 * detail::largest_ue4m3 / head_room);
+}
+
+BlockScales scales_te_head_room(const BlockMaximum& block) {
+  const float quotient = head_room_quotient(block.amax, block.tensor);
+  return {detail::ue4m3_block(quotient, block.tensor, te_element_factor)};
+}
+
+detail::Ue4m3Steps detail::steps_te_head_room() {
+  return {quotients_of<head_room_quotient>, te_element_factor};
 }
 
 TensorFactors tensor_four_over_six_448(float tensor_amax) {
