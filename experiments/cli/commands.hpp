@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 namespace halfscope {
 
 /// Each registers a subcommand that runs when it has been parsed; machine output goes to stdout.
@@ -16,5 +19,8 @@ void add_memory_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_replay_command(CLI::App& app);
 void add_report_command(CLI::App& app);
+
+/// The kinds of names that `halfscope list` takes.
+[[nodiscard]] std::vector<std::string> list_kinds();
 
 }  // namespace halfscope

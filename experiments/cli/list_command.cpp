@@ -11,6 +11,7 @@
 #include <halfscope/arithmetic/accumulate.hpp>
 #include <halfscope/arithmetic/all_reduce.hpp>
 #include <halfscope/arithmetic/gradient_division.hpp>
+#include <halfscope/format/block_format.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/policy/policy.hpp>
@@ -133,6 +134,14 @@ Json roundings() {
   return list;
 }
 
+/// Named as a block format is written, SCALE/RULE.
+Json scale_rule_entries() {
+  Json list = entries(scale_rules);
+  for (std::size_t i = 0; i < scale_rules.size(); ++i)
+    list[i]["name"] = fmt::format("{}/{}", name_of(scale_rules[i].scale), scale_rules[i].name);
+  return list;
+}
+
 /// Kinds of things to list: one line per kind.
 struct Listing {
   std::string_view name;
@@ -143,6 +152,8 @@ constexpr std::array listings{
     Listing{"policies", [] { return entries(policy_table); }},
     Listing{"operations", operations},
     Listing{"formats", format_entries},
+    Listing{"block-formats", [] { return entries(block_formats); }},
+    Listing{"scale-rules", scale_rule_entries},
     Listing{"roundings", roundings},
     Listing{"accumulators", accumulators},
     Listing{"all-reduces", [] { return entries(all_reduce_orders); }},
@@ -252,6 +263,12 @@ void print(const Json& lists, Detail detail) {
 
 }  // namespace
 
+std::vector<std::string> list_kinds() {
+  std::vector<std::string> kinds;
+  for (const Listing& listing : listings) kinds.emplace_back(listing.name);
+  return kinds;
+}
+
 void add_list_command(CLI::App& app) {
   struct Options {
     std::string kind, toml;
@@ -259,9 +276,8 @@ void add_list_command(CLI::App& app) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("list", "names to choose from");
-  std::string kinds;
-  for (const Listing& listing : listings) kinds += (kinds.empty() ? "" : ", ") + std::string(listing.name);
-  command->add_option("KIND", options->kind, "one of " + kinds + "; all of them by default");
+  command->add_option("KIND", options->kind,
+                      fmt::format("one of {}; all of them by default", fmt::join(list_kinds(), ", ")));
   command->add_flag("--json", options->json, "as JSON on stdout");
   command->add_flag("--arms", options->arms, "arms of the experiments too");
   command->add_option("--toml", options->toml, "EXPERIMENT as a file that 'halfscope run' takes")

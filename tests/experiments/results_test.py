@@ -216,8 +216,19 @@ class Results(WithFolder):
 
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))
-        for kind in ("experiments", "formats", "roundings", "accumulators", "all-reduces", "divisions", "scalers", "models", "datasets", "trackers", "settings"):
+        for kind in ("experiments", "policies", "operations", "formats", "block-formats", "scale-rules", "roundings",
+                     "accumulators", "all-reduces", "divisions", "scalers", "models", "datasets", "optimizers",
+                     "trackers", "settings"):
             self.assertTrue(lists[kind], kind)
+
+    def test_listed_block_formats_and_rules_are_taken(self):
+        lists = json.loads(self.run_ok("list", "--json"))
+        for entry in lists["block-formats"]:
+            self.run_ok("calc", "round", "1", "--format", entry["name"])
+        for entry in lists["scale-rules"]:
+            tensor_scale = ", fp32" if entry["name"].startswith("ue4m3") else ""
+            block = f"block(fp4_e2m1, 1x16, {entry['name']}{tensor_scale})"
+            self.run_ok("calc", "round", "1", "--format", block)
         self.assertEqual(list(json.loads(self.run_ok("list", "formats", "--json"))), ["formats"])
         self.assertIn("master-copy", self.run_ok("list"))
 

@@ -7,6 +7,7 @@
 
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/calc/calc_operations.hpp"
+#include "experiments/cli/commands.hpp"
 #include "experiments/cli/experiment_table.hpp"
 #include "experiments/cli/usage/generate.hpp"
 #include "experiments/table/table.hpp"
@@ -65,9 +66,7 @@ std::vector<WordList> word_lists() {
           {"run EXPERIMENT", experiments},
           {"calc OPERATION", strings(table_names(calc_operations()))},
           {"generate KIND", {"bash", "zsh", "man"}},
-          {"list KIND",
-           {"experiments", "policies", "operations", "formats", "roundings", "accumulators", "all-reduces",
-            "divisions", "scalers", "models", "datasets", "optimizers", "trackers", "settings"}}};
+          {"list KIND", list_kinds()}};
 }
 
 std::vector<std::string> words_of(const std::string& command, const CLI::Option& option) {
