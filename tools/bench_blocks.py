@@ -62,7 +62,7 @@ FORMATS = {
 
 
 def median_seconds(pair: Pair, values: torch.Tensor, rounds: int) -> list[float]:
-    """Of both, called in turn."""
+    """Seconds of ours and of theirs, called in turn."""
     times: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
         for quantize, found in zip(pair, times):

@@ -1,4 +1,4 @@
-// Quantises a tensor along the axis that a product sums over.
+// Quantises a tensor along the axis that a product sums over: on the host, wherever the tensor is.
 #include "sim/layers/operands.hpp"
 
 #include "lib/nn/elementwise.hpp"
@@ -26,8 +26,12 @@ Array Operands::image(const CastScope& casts, const OperandSource& source, const
                       std::int32_t part) const {
   const LayerOperands::Format& format = formats_[use.place];
   if (!format || !use.wanted) return {};
+  const Device device = source.tensor.device();
+  const DeviceScope on_host(Device::cpu);
+  const Array copy = device == Device::cpu ? Array{} : source.tensor.to(Device::cpu);
+  const Array& tensor = seen(copy, source.tensor);
   const bool turns = use.axis == SummedAxis::rows;
-  Array image = turns ? turned(source.tensor, source.rows, source.columns) : source.tensor.clone();
+  Array image = turns ? turned(tensor, source.rows, source.columns) : tensor.clone();
   const std::int64_t summed = turns ? source.rows : source.columns;
   casts.quantise({.layer = layer_,
                   .place = use.place,
@@ -35,7 +39,8 @@ Array Operands::image(const CastScope& casts, const OperandSource& source, const
                   .shape = {static_cast<std::int64_t>(image.size()) / summed, summed},
                   .values = image.values()},
                  *format);
-  return turns ? turned(image, source.columns, source.rows) : std::move(image);
+  if (turns) image = turned(image, source.columns, source.rows);
+  return device == Device::cpu ? std::move(image) : image.to(device);
 }
 
 OperandImages Operands::images(const CastScope& casts, const OperandSource& source, const OperandUse& first,

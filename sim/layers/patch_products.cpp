@@ -2,7 +2,9 @@
 #include "sim/layers/patch_products.hpp"
 
 #include <utility>
+#include <vector>
 
+#include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 
@@ -46,17 +48,18 @@ struct Group {
   std::int32_t part = whole_tensor;
 };
 
-/// (positions, elements): the patches of a group, one after the other.
+/// (positions, elements): the patches of a group, one after the other. Gathered on the host, where their
+/// formats are applied, for the active device.
 Array gathered(const Patches& patches, const Group& group) {
-  const PatchOffsets& offsets = *patches.offsets;
-  const std::span<const std::int32_t> positions = offsets.position.values(),
-                                      elements = offsets.element.values();
-  const std::span<const float> images = patches.from_channel(group.first_channel).floats();
-  Array matrix({std::ssize(positions), std::ssize(elements)});
+  const Array copy = to_host_floats(patches.images);
+  const std::vector<std::int32_t> positions = patches.offsets->position.to_host(),
+                                  elements = patches.offsets->element.to_host();
+  const std::span<const float> images = copy.values().subspan(static_cast<std::size_t>(group.first_channel));
+  Array matrix({std::ssize(positions), std::ssize(elements)}, Device::cpu);
   float* to = matrix.data();
   for (const std::int32_t position : positions)
     for (const std::int32_t element : elements) *to++ = images[static_cast<std::size_t>(position + element)];
-  return matrix;
+  return active_device() == Device::cpu ? std::move(matrix) : matrix.to(active_device());
 }
 
 bool has_formats(const PatchProduct& product) {

@@ -98,9 +98,6 @@ void check_execution_fits(const RunSettings& settings, const PrecisionPolicy& po
     if (policy.weight_sum != WeightSum::plain)
       throw InvalidArgument("device = cuda: weight_sum = " + std::string(name_of(policy.weight_sum)) +
                             " is computed on the CPU only; give device = cpu, or weight_sum = plain");
-    if (!policy.operands.empty())
-      throw InvalidArgument("device = cuda: operands = " + to_string(policy.operands) +
-                            " are quantized on the CPU only; give device = cpu, or another policy");
   }
   if (settings.execution == Execution::emulated) {
     if (policy.products.order != AccumulateOrder::cublas) return;

@@ -55,6 +55,28 @@ TEST_CASE("automatic mixed precision trains alike on the CPU and on the device",
   }
 }
 
+TEST_CASE("recipes train alike on the CPU and on the device", "[parity][cuda]") {
+  const Marks source{R"("operands":[{)", R"("histogram":{)"};
+  TrainConfig config = watched({.policy = "nvfp4"});
+  for (const char* policy : {"mxfp8", "nvfp4", "fp8_delayed", "fp8_deepseek"}) {
+    INFO(policy);
+    config.policy = policy;
+    check_parity(config, SmallDataset{}, source);
+  }
+  const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
+  config.policy = "nvfp4_4over6";
+  check_parity(config, SmallDataset{}, source);
+}
+
+TEST_CASE("attention's products in block formats train alike on the CPU and on the device",
+          "[parity][cuda]") {
+  TrainConfig config = watched({.model = "transformer", .policy = "mxfp8"});
+  config.model_options =
+      own_options("transformer", {{"embedding_size", 8}, {"hidden_size", 12}, {"layers", 1}, {"heads", 2}});
+  config.operations.operands = "matmul.forward=mxfp8_e4m3";
+  check_parity(config, *reversals(), {R"("operands":[{)"});
+}
+
 TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[parity][cuda]") {
   TrainConfig config = watched({.policy = "fp16_mixed"});
   config.parts.micro_batches = 3;

@@ -151,7 +151,8 @@ std::string refusal(const TrainConfig& config) {
 TEST_CASE("what a recipe cannot have is refused in one line", "[operands]") {
   TrainConfig config = recipe_config("mxfp8");
   config.device = "cuda";
-  check_says(refusal(config), {"device = cuda", "give device = cpu"});
+  config.execution = "native";
+  check_says(refusal(config), {"execution = native", "operands = ", "give execution = emulated"});
   config = recipe_config("mxfp8");
   config.operations.accumulate = "bf16_tensor_core(hopper)";
   check_says(refusal(config), {"accumulate = bf16_tensor_core(hopper)", "fp32_fused"});
