@@ -23,7 +23,6 @@ class Entry:
     name: str
     data_of: dict[str, str]  # by arm: images or text
     full_arms: tuple[str, ...]
-    varied: str  # the setting that tells the arms apart
     in_quick_set: bool
 
     @property
@@ -43,7 +42,6 @@ def list_experiments(program: Path | str, environment: Mapping[str, str] = os.en
             name=entry["name"],
             data_of={arm["name"]: arm["data"] for arm in entry["arms"]},
             full_arms=tuple(entry["full_arms"]),
-            varied=entry["varied"],
             in_quick_set=entry["in_quick_set"],
         )
         for entry in json.loads(done.stdout)["experiments"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import gpu_programs
 from experiment_list import Entry, list_experiments
 
-# How a GPU trains: tensors in 16 bits, products by cuBLAS, but for experiments that vary how these add up.
-NATIVE, LIBRARY = "execution=native", "accumulate=cublas"
+# How a GPU trains, as far as an experiment's arms can: tensors in 16 bits, products by cuBLAS. Arms that vary how
+# products add up choose that themselves, and block formats and operations in several precisions are emulated.
+EXECUTIONS = (("execution=native", "accumulate=cublas"), ("execution=native",))
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,6 @@ class Plan:
     arms: tuple[str, ...]
     text_arms: tuple[str, ...]
     seeds: int
-    varied: str  # the setting that tells the arms apart
 
     def runs(self, out: Path) -> list[Path]:
         return [out / self.name / arm / f"seed{seed}" for seed in range(self.seeds) for arm in self.arms]
@@ -71,7 +73,7 @@ def read_plans(request: Request) -> list[Plan]:
         if name not in known:
             gpu_programs.stop(f"no experiment '{name}'; there are {', '.join(known)}")
     return [
-        Plan(entry.name, entry.full_arms, _text_arms(entry), request.seeds, entry.varied)
+        Plan(entry.name, entry.full_arms, _text_arms(entry), request.seeds)
         for entry in listed
         if not request.experiments or entry.name in request.experiments
     ]
@@ -94,8 +96,16 @@ def link_data(request: Request) -> None:
 
 def settings_of(request: Request, plan: Plan) -> list[str]:
     """KEY=VALUE, those of the request last: they win."""
-    native = [NATIVE, *([] if plan.varied == "accumulate" else [LIBRARY])] if request.device == "cuda" else []
-    return [*native, *request.settings]
+    if request.device == "cpu":
+        return list(request.settings)
+    accepted = (list(execution) for execution in EXECUTIONS if _are_accepted(request, plan, execution))
+    return [*next(accepted, []), *request.settings]
+
+
+def _are_accepted(request: Request, plan: Plan, settings: Sequence[str]) -> bool:
+    command = [str(request.program), "run", plan.name, "--arms", ",".join(plan.arms), "--list-runs"]
+    command += [word for setting in (f"device={request.device}", *settings) for word in ("--set", setting)]
+    return subprocess.run(command, capture_output=True, env=gpu_programs.environment()).returncode == 0
 
 
 def commands(request: Request, plan: Plan) -> list[list[str]]:

@@ -12,6 +12,7 @@ import pytest
 
 import gpu_results
 import parity_data
+from gpu_plan import Request, read_plans, settings_of
 from halfscope.results import recorded_frame
 from halfscope.results.packed import read_packed_runs
 from recording.device_tables import device_section
@@ -140,6 +141,14 @@ def test_requests_that_are_wrong_are_refused(tmp_path: Path) -> None:
     ):
         done = rehearse(tmp_path, tmp_path / "out", *words)
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and says in done.stderr
+
+
+def test_a_gpu_trains_natively_what_it_can(tmp_path: Path) -> None:
+    request = Request(PROGRAM, "cuda", "small", tmp_path, tmp_path / "recorded", 1.0, settings=("steps=1",))
+    settings = {plan.name: settings_of(request, plan) for plan in read_plans(request)}
+    assert settings["master-copy"] == ["execution=native", "accumulate=cublas", "steps=1"]
+    assert settings["accumulation-error"] == ["execution=native", "steps=1"]
+    assert settings["block-formats"] == settings["amp-levels"] == ["steps=1"]
 
 
 def test_a_device_names_its_folder() -> None:
