@@ -115,10 +115,11 @@ TEST_CASE("all stands for every scaler that a trace can be replayed through", "[
        std::vector<std::vector<std::string>>{{}, {"dynamic"}, {"1024", "none"}}) {
     CHECK(names_of(TraceReplay(names, {})) == names);
   }
-  check_says(message_of<InvalidArgument>([] {
-               (void)TraceReplay({"all", "dynamic"}, {});
-             }),
-             {"unknown loss scale 'all'"});
+  std::vector<std::string> beside = expected;
+  std::erase(beside, "dynamic");
+  beside.insert(beside.begin(), "8");
+  beside.emplace_back("dynamic");
+  CHECK(names_of(TraceReplay({"8", "all", "dynamic"}, {})) == beside);
 }
 
 TEST_CASE("all leaves out scalers of histograms where the first step has none", "[scaling][replay]") {
@@ -143,8 +144,10 @@ TEST_CASE("all leaves out scalers of histograms where the first step has none", 
   begun.step(counted);
   CHECK(begun.left_out().empty());
   check_says(refusal(begun, without), {"step 5 has no histogram"});
-  TraceReplay named({"dynamic", "popart"}, {});
-  check_says(refusal(named, without), {"step 5 has no histogram"});
+  for (const char* beside : {"dynamic", "all"}) {
+    TraceReplay named({beside, "popart"}, {});
+    check_says(refusal(named, without), {"step 5 has no histogram"});
+  }
 }
 
 TEST_CASE("a trace's steps are counted, and taken by every scaler", "[scaling][replay]") {

@@ -125,8 +125,13 @@ std::optional<double> ScalerReplay::flushed() const {
 
 TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& settings,
                          std::string_view option_prefix)
-    : all_(names.size() == 1 && names[0] == all_names) {
-  if (all_) names = replayable_scalers();
+    : named_(names) {
+  const auto all = std::ranges::find(names, all_names);
+  if (all != names.end()) {
+    std::vector<std::string> others = replayable_scalers();
+    std::erase_if(others, [&](const std::string& name) { return std::ranges::count(named_, name) > 0; });
+    names.insert(names.erase(all), others.begin(), others.end());
+  }
   for (const auto& setting : settings) {
     const std::string& option = setting.first;
     const auto has_it = [&](const std::string& name) { return has_option(find_scaler(name), option); };
@@ -139,7 +144,7 @@ TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& s
 }
 
 void TraceReplay::step(const TraceStep& step) {
-  if (all_ && steps_.empty() && !step.histogram) restrict_to(GradientDetail::max_abs);
+  if (steps_.empty() && !step.histogram) leave_out(GradientDetail::max_abs);
   if (latest_finite_) hold_until(step.step, *latest_finite_);
   steps_.push_back(step.step);
   last_ = step.step;
@@ -162,16 +167,20 @@ void TraceReplay::hold_until(std::int64_t step, TraceStep like) {
 }
 
 void TraceReplay::restrict_to(GradientDetail detail) {
-  std::erase_if(candidates_, [&](const ReplayCandidate& candidate) {
+  leave_out(detail);
+  for (const ReplayCandidate& candidate : candidates_) {
     const GradientDetail needs = candidate.scaler->needs();
-    if (needs <= detail) return false;
-    if (!all_) {
-      throw InvalidArgument(fmt::format(
-          "{} looks at the gradients' {}, which a log of skipped steps does not hold; leave it out, or "
-          "replay the "
-          "metrics.jsonl of a run",
-          candidate.name, needs == GradientDetail::histogram ? "histogram" : "largest magnitude"));
-    }
+    if (needs <= detail) continue;
+    throw InvalidArgument(fmt::format(
+        "{} looks at the gradients' {}, which a log of skipped steps does not hold; leave it out, or replay "
+        "the metrics.jsonl of a run",
+        candidate.name, needs == GradientDetail::histogram ? "histogram" : "largest magnitude"));
+  }
+}
+
+void TraceReplay::leave_out(GradientDetail detail) {
+  std::erase_if(candidates_, [&](const ReplayCandidate& candidate) {
+    if (candidate.scaler->needs() <= detail || std::ranges::count(named_, candidate.name) > 0) return false;
     left_out_.push_back(candidate.name);
     return true;
   });

@@ -77,10 +77,10 @@ struct ReplayCandidate {
 /// Several scalers going through one trace, side by side.
 class TraceReplay {
  public:
-  /// `names` are names and numbers as `find_scaler` takes them, or the one name "all": every scaler that a
-  /// trace can be replayed through. Each setting goes to the scalers that have the option. Throws
-  /// InvalidArgument for an unknown scaler, a value out of its option's range, and an option that none of the
-  /// scalers has; `option_prefix` opens that last message.
+  /// `names` are names and numbers as `find_scaler` takes them; "all" stands for every scaler that a trace
+  /// can be replayed through and that is not named beside it. Each setting goes to the scalers that have the
+  /// option. Throws InvalidArgument for an unknown scaler, a value out of its option's range, and an option
+  /// that none of the scalers has; `option_prefix` opens that last message.
   TraceReplay(std::vector<std::string> names, const ScalerSettings& settings,
               std::string_view option_prefix = "");
   TraceReplay(const TraceReplay&) = delete;
@@ -111,7 +111,10 @@ class TraceReplay {
   [[nodiscard]] std::int64_t all_zero() const { return all_zero_; }
 
  private:
-  bool all_;
+  /// Leaves out those of "all" that look at more than `detail`.
+  void leave_out(GradientDetail detail);
+
+  std::vector<std::string> named_;
   std::vector<ReplayCandidate> candidates_;
   std::vector<std::string> left_out_;
   std::vector<std::int64_t> steps_;

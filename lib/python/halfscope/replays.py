@@ -128,7 +128,7 @@ def replay(
         Or the path of a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging Face's Trainer, or of a CSV file
         with step and loss_scale, which hold scales and skipped steps, but no gradients: of a scaler that it does not
         decide there are two runs, with the least and the greatest gradients that it allows.
-    scalers: names as LossScaler takes them, numbers for constant scales, or "all", which leaves out those that look at
+    scalers: names as LossScaler takes them, numbers for constant scales, and "all", which leaves out those that look at
         histograms where the trace has none, and at magnitudes where it is a log (with a warning).
     options: set in the scalers that have them.
 
