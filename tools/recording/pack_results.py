@@ -94,14 +94,16 @@ def _require_one_environment(results: Path, experiments: list[Path]) -> None:
                     )
 
 
-def _environment_of(runs: list[RunFolder]) -> dict:
+def _write_environment(runs: list[RunFolder], made: Path) -> None:
     """With what any of the runs says of its data."""
-    return {key: value for run in runs for key, value in read_json(run.path / ENVIRONMENT).items()}
+    environment = {key: value for run in runs for key, value in read_json(run.path / ENVIRONMENT).items()}
+    (made / ENVIRONMENT).write_text(json.dumps(environment, indent=2) + "\n", encoding="utf-8")
 
 
 def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
     summary = read_json(experiment / "summary.json")
     if "harm" in summary:  # hundreds of runs, whose summary holds a line of each
+        _write_environment(_run_folders(experiment), made)
         shutil.copy(experiment / "summary.json", made)
         (made / "report.txt").write_text(_report(program, experiment), encoding="utf-8")
         return
@@ -112,8 +114,7 @@ def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
 def pack_experiment(experiment: Path, made: Path) -> None:
     """Writes the environment, the runs and the ends of the histograms of `experiment` into the folder `made`."""
     predicts, runs = _predicts(experiment), _run_folders(experiment)
-    text = json.dumps(_environment_of(runs), indent=2) + "\n"
-    (made / ENVIRONMENT).write_text(text, encoding="utf-8")
+    _write_environment(runs, made)
     (made / RUNS).write_text("".join(map(_line, _packed_runs(experiment, runs))), encoding="utf-8")
     lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
     histograms = _compressed("".join(lines))

@@ -154,7 +154,7 @@ def test_of_hundreds_of_trainings_the_summary_is_recorded(tmp_path: Path, progra
     write_json(experiment / "summary.json", read(experiment / "summary.json") | {"harm": {"trainings": []}})
     record_results(tmp_path / "results", tmp_path / "kept", program)
     kept = tmp_path / "kept/master-copy"
-    assert sorted(path.name for path in kept.iterdir()) == ["report.txt", "summary.json"]
+    assert sorted(path.name for path in kept.iterdir()) == ["environment.json", "report.txt", "summary.json"]
     assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
     assert (kept / "report.txt").read_text() == "report of master-copy\n"
 
