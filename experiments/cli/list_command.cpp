@@ -134,14 +134,6 @@ Json roundings() {
   return list;
 }
 
-/// Named as a block format is written, SCALE/RULE.
-Json scale_rule_entries() {
-  Json list = entries(scale_rules);
-  for (std::size_t i = 0; i < scale_rules.size(); ++i)
-    list[i]["name"] = fmt::format("{}/{}", name_of(scale_rules[i].scale), scale_rules[i].name);
-  return list;
-}
-
 /// Kinds of things to list: one line per kind.
 struct Listing {
   std::string_view name;

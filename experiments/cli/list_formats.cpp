@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include <halfscope/format/block_format.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/encoding.hpp>
 
@@ -38,6 +39,15 @@ std::string power_text(double power) {
 Json format_entries() {
   Json list = Json::array();
   for (const NamedFormat& entry : format_catalogue) list.push_back(format_entry(entry));
+  return list;
+}
+
+Json scale_rule_entries() {
+  Json list = Json::array();
+  for (const ScaleRule& rule : scale_rules) {
+    list.push_back({{"name", fmt::format("{}/{}", name_of(rule.scale), rule.name)},
+                    {"summary", std::string(rule.summary)}});
+  }
   return list;
 }
 
