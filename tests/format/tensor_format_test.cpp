@@ -17,6 +17,10 @@ TEST_CASE("a tensor format is a quantizer or a block format by its name", "[bloc
   CHECK(element_format(parse_tensor_format("nvfp4")) == fp4_e2m1);
   check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("mxfp5"); }), {"mxfp5", "mxfp4"});
   check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("fp18"); }), {"fp18", "mxfp4"});
+  for (const char* scales : {"e8m0", "ue8m0", "float8_e8m0fnu"}) {
+    check_says(message_of<InvalidArgument>([&] { (void)parse_tensor_format(scales); }),
+               {scales, "scales of MX blocks", "mxfp8_e4m3"});
+  }
   check_says(message_of<InvalidArgument>([] { (void)parse_tensor_format("fp16/fast"); }), {"fast"});
 }
 

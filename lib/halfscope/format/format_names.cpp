@@ -129,6 +129,12 @@ void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
 }
 
 [[noreturn]] void throw_unknown_format(std::string_view name) {
+  if (name.find("e8m0") != std::string_view::npos) {
+    throw InvalidArgument(fmt::format(
+        "format '{}': E8M0 has powers of two alone, the scales of MX blocks; give a format of such "
+        "blocks, as mxfp8_e4m3 or mxfp4",
+        name));
+  }
   throw InvalidArgument(unknown_name("format", name, table_names(format_catalogue)) +
                         ", or eXmY, eXmYfn, eXmYf, eXmYfnuz, each with _ftz or without, or p3109_kKpPse");
 }
