@@ -216,6 +216,12 @@ TEST_CASE("lines of fairseq, Apex, MAE, the Trainer, JSON and CSV are read", "[s
                 "      \"grad_norm\": NaN,", "      \"step\": 20", "    }", "  ],"});
   CHECK(state.format == SkipLogFormat::hf_trainer);
   CHECK(state.lost_from() == 20);
+  const SkipLog compact = read_log({R"({"global_step": 30, "log_history": [{"grad_norm": 1.5, "step": 10}, )"
+                                    R"({"grad_norm": NaN, "step": 20}, {"eval_loss": 2.5, "step": 20}, )"
+                                    R"({"grad_norm": 2.5, "step": 30}], "max_steps": 90})"});
+  CHECK(compact.format == SkipLogFormat::hf_trainer);
+  CHECK(compact.lost_from() == 20);
+  CHECK(compact.step_count() == 30);
   const SkipLog printed =
       read_log({"{'loss': 2.04, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': 0.28}",
                 "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.29}"});

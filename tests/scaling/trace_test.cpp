@@ -132,6 +132,10 @@ TEST_CASE("a file is a trace or a log, by its first line", "[trace]") {
     CHECK(found->skipped == 1);
   }
   CHECK(steps.size() == 2);
+  const auto state =
+      read(R"({"log_history": [{"step": 1, "grad_norm": 1.5}, {"step": 2, "grad_norm": NaN}]})", steps);
+  REQUIRE(state);
+  CHECK(state->lost_from() == 2);
   const auto refusal = [&](const std::string& contents) {
     return message_of<InvalidArgument>([&] { (void)read(contents, steps); });
   };

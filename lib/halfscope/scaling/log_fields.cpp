@@ -72,13 +72,16 @@ std::optional<double> norm_member(std::string_view text) {
 
 }  // namespace
 
-std::optional<IterationLine> LogFields::line(std::string_view text, std::int64_t done) {
-  if (std::exchange(first_, false) && take_header(text)) return std::nullopt;
-  if (step_column_) return csv_row(text);
-  if (text.find("\"log_history\"") != std::string_view::npos) in_history_ = true;
-  if (in_history_) return trainer_entry(text);
-  if (auto found = json_line(text)) return found;
-  return printed_dictionary(text, done);
+void LogFields::line(std::string_view text, std::int64_t done, const Take& take) {
+  if (std::exchange(first_, false) && take_header(text)) return;
+  if (const std::size_t at = text.find(history_key); at != std::string_view::npos) {
+    in_history_ = true;
+    text.remove_prefix(at + history_key.size());
+  }
+  if (in_history_) return trainer_entries(text, take);
+  std::optional<IterationLine> found = step_column_ ? csv_row(text) : json_line(text);
+  if (!found && !step_column_) found = printed_dictionary(text, done);
+  if (found) take(*found);
 }
 
 bool LogFields::take_header(std::string_view text) {
@@ -128,12 +131,24 @@ std::optional<IterationLine> LogFields::json_line(std::string_view text) const {
   return std::nullopt;
 }
 
-/// trainer_state.json has a member on each line; an entry of its history ends with a brace.
-std::optional<IterationLine> LogFields::trainer_entry(std::string_view text) {
+/// trainer_state.json has a member on each line, or all of it on one; an entry of its history ends with a
+/// brace.
+void LogFields::trainer_entries(std::string_view text, const Take& take) {
+  for (std::size_t end = text.find('}'); end != std::string_view::npos; end = text.find('}')) {
+    trainer_members(text.substr(0, end));
+    if (const auto found = end_trainer_entry()) take(*found);
+    text.remove_prefix(end + 1);
+  }
+  trainer_members(text);
+}
+
+void LogFields::trainer_members(std::string_view text) {
   if (const auto step = member<std::int64_t>(text, "step"); is_count(step)) step_ = step;
   if (const auto scale = scale_member(text)) scale_ = scale;
   if (const auto norm = norm_member(text)) norm_ = norm;
-  if (!without_spaces(text).starts_with('}')) return std::nullopt;
+}
+
+std::optional<IterationLine> LogFields::end_trainer_entry() {
   const auto step = std::exchange(step_, std::nullopt);
   IterationLine line{.iteration = step.value_or(0), .format = SkipLogFormat::hf_trainer};
   line.scale = std::exchange(scale_, std::nullopt);

@@ -66,7 +66,7 @@ void SkipLogReader::line(std::string_view text) {
                          [&](const IterationLine& found) { add(found); },
                          [&](const ProgressBar& found) { progress_.add(found); }, [&] { end_run(); }};
   find_in_log_line(text, sink);
-  if (const auto found = fields_.line(text, progress_.last_done())) add(*found);
+  fields_.line(text, progress_.last_done(), sink.iteration);
   for (const KnownLog& known : known_logs) {
     if (!known_ && text.find(known.sign) != std::string_view::npos) known_ = known.description;
   }
@@ -142,10 +142,8 @@ void SkipLogReader::refuse() const {
                                      : "there is no step in it";
   throw InvalidArgument(
       fmt::format("{}; read are logs of DeepSpeed, Megatron-LM, fairseq, Apex, MAE and Hugging Face's "
-                  "Trainer, CSV with step and "
-                  "loss_scale, and traces: {{\"step\": 1, \"scale\": 65536, \"gradients\": {{\"finite\": "
-                  "true, \"max_abs\": "
-                  "12.5}}}}",
+                  "Trainer, CSV with step and loss_scale, and traces: "
+                  "{{\"step\": 1, \"scale\": 65536, \"gradients\": {{\"finite\": true, \"max_abs\": 12.5}}}}",
                   what));
 }
 

@@ -59,6 +59,7 @@ bool looks_like_step(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (!line.starts_with('{')) return false;
   const auto has = [&](std::string_view key) { return line.find(key) != std::string_view::npos; };
+  if (has(history_key)) return false;
   if (has("\"loss_scale\"") && !has("\"gradients\"") && !has("\"scale\"")) return false;
   return has("\"step\"") || has("\"gradients\"") || has("\"scale\"");
 }
