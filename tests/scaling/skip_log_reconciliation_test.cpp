@@ -180,5 +180,17 @@ TEST_CASE("overflows without a counter, to the smallest scale, are incurable", "
   check_says(verdict_of(log), {"No loss scale cures this", "All 18 steps", "first_overflow"});
 }
 
+TEST_CASE("a run that ends at a minimum above 1 tells of no smaller scale", "[skip_log]") {
+  const std::string ending =
+      "Exception: Current loss scale already at minimum - cannot decrease scale anymore.";
+  const SkipLog log = read_log({overflow_line("256", ", reducing to 128"), ending});
+  CHECK(log.ended == 2);
+  CHECK(
+      verdict_of(log) ==
+      "The run ended at the scaler's minimum, 2^7, where the step overflows as well: a smaller minimum shows "
+      "whether a scale cures it (DeepSpeed: min_loss_scale). All 2 steps of the log overflow, none was an "
+      "update.");
+}
+
 }  // namespace
 }  // namespace halfscope::skip_log_reconciliation_test

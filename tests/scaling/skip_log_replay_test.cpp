@@ -60,6 +60,11 @@ TEST_CASE("verdicts tell skips of the start-up, regular ones and late ones apart
   add(8192, true);
   add(4096, false);
   check_says(verdict_of(log), {"skipped later; a largest scale of 2^12"});
+  log.steps.assign({{1, 65536, true}, {2, 32768}, {9, 32768, true}, {10, 16384}});
+  CHECK(verdict_of(log) ==
+        "1 step skipped at the start, while the scale fell from 2^16 to 2^15: harmless; an initial scale of "
+        "2^15 "
+        "spares it. 1 step skipped later; a largest scale of 2^14 would spare it (max_scale).");
   log.steps.assign({{1, 8}, {2, 8}});
   CHECK(verdict_of(log) == "No step was skipped.");
   log.steps.assign({{1, 8, true}, {2, 4, true}});

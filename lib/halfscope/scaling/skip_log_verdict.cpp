@@ -29,6 +29,10 @@ std::string count_of_skips(std::span<const LoggedStep> skips) {
   return fmt::format("{} to {} steps", skips.size(), std::ssize(skips) + hidden);
 }
 
+std::string_view pronoun_of(std::span<const LoggedStep> skips) {
+  return skips.size() == 1 && skips.front().hidden == 0 ? "it" : "them";
+}
+
 /// The scale below which nothing of a skip is known: half of that at which its last hidden step overflowed.
 double scale_below(const LoggedStep& skip) {
   return std::ldexp(skip.scale, -1 - static_cast<int>(skip.hidden));
@@ -64,15 +68,25 @@ bool come_regularly(std::span<const LoggedStep> skips) {
   return least > 1 && most <= 2 * least;
 }
 
+/// A run that ended at a minimum above 1, below which its log tells of nothing.
+std::string say_minimum(double scale) {
+  return fmt::format(
+      "The run ended at the scaler's minimum, {}, where the step overflows as well: a smaller minimum shows "
+      "whether a scale cures it (DeepSpeed: min_loss_scale).",
+      power(scale));
+}
+
 std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& skips) {
   const auto at_one = std::ranges::count_if(skips, [](const LoggedStep& step) { return step.scale <= 1; });
   const bool all = std::ssize(skips) == log.step_count() || !log.counts_steps;
-  std::string text = fmt::format(
-      "No loss scale cures this: {} overflow{} at a scale of 1 or less, so that max|g| is 65520 or more "
-      "there "
-      "or a NaN comes from the forward pass; a smaller scale only flushes more. "
-      "halfscope.torch.emulate(...).first_overflow finds the layer.",
-      count_of_steps(at_one), at_one == 1 ? "s" : "");
+  std::string text =
+      at_one == 0 ? say_minimum(skips.back().scale)
+                  : fmt::format(
+                        "No loss scale cures this: {} overflow{} at a scale of 1 or less, so that max|g| is "
+                        "65520 or more "
+                        "there or a NaN comes from the forward pass; a smaller scale only flushes more. "
+                        "halfscope.torch.emulate(...).first_overflow finds the layer.",
+                        count_of_steps(at_one), at_one == 1 ? "s" : "");
   if (all && skips.size() > 1)
     text +=
         fmt::format(" All {} of the log overflow, none was an update.", count_of_steps(std::ssize(skips)));
@@ -81,9 +95,10 @@ std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& ski
 
 std::string say_late_skips(std::span<const LoggedStep> late) {
   const double sparing = scale_below(std::ranges::min(late, {}, scale_below));
-  return fmt::format(
-      "{} skipped later{}; a largest scale of {} would spare them (max_scale).", count_of_skips(late),
-      come_regularly(late) ? ", regularly, each after the scale has grown" : "", power(sparing));
+  return fmt::format("{} skipped later{}; a largest scale of {} would spare {} (max_scale).",
+                     count_of_skips(late),
+                     come_regularly(late) ? ", regularly, each after the scale has grown" : "",
+                     power(sparing), pronoun_of(late));
 }
 
 std::string say_holes(const SkipLog& log) {
@@ -110,12 +125,12 @@ std::string say_skips(const SkipLog& log) {
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;
   if (early > 0) {
+    const auto first = std::span(skips).first(early);
     text = fmt::format(
-        "{} skipped at the start, while the scale fell from {} to {}: harmless; an initial scale of {} "
-        "spares "
-        "them.",
-        count_of_skips(std::span(skips).first(early)), power(skips.front().scale),
-        power(scale_below(skips[early - 1])), power(scale_below(skips[early - 1])));
+        "{} skipped at the start, while the scale fell from {} to {}: harmless; "
+        "an initial scale of {} spares {}.",
+        count_of_skips(first), power(first.front().scale), power(scale_below(first.back())),
+        power(scale_below(first.back())), pronoun_of(first));
   }
   if (early == skips.size()) return text;
   return text + (text.empty() ? "" : " ") + say_late_skips(std::span(skips).subspan(early));
