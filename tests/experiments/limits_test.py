@@ -5,13 +5,23 @@ import resource
 import subprocess
 import unittest
 
-from program import WithFolder, halfscope
+from program import PROGRAM, WithFolder, halfscope
+from tensor_files import safetensors
 
 GIBIBYTE = 1 << 30
 
 
 def address_space(size):
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def peak_kib(*words):
+    """The most memory that the program had."""
+    process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss
 
 
 class Limits(WithFolder):
@@ -47,6 +57,13 @@ class Limits(WithFolder):
                                self.folder / "out", preexec_fn=address_space(3 * GIBIBYTE))
             self.assert_refused(result, 3, "out of memory: an array of ", " MB cannot be had; the model is ", "smaller sizes")
         self.assertFalse((self.folder / "out").exists())
+
+    def test_a_group_of_tensors_is_held_once(self):
+        count = 4000
+        path = self.folder / "many.safetensors"
+        path.write_bytes(safetensors({f"layer{i}": [1.0] for i in range(count)}))
+        one, each = peak_kib("analyze", path, "--group", "*"), peak_kib("analyze", path, "--group", "{*}")
+        self.assertLess((each - one) / count, 27)  # counts of 18 KB, and less than twice that
 
     def test_files_without_an_end(self):
         pipe = self.folder / "pipe"

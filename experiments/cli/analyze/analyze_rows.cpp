@@ -50,10 +50,8 @@ void Rows::take(const CountedTensor& found) {
 
 void Rows::end() {
   std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
-  for (const auto& [group, sums] : of_file_) {
-    const auto [entry, is_new] = groups_.try_emplace(group, sums);
-    if (!is_new) entry->second.add(sums);
-  }
+  groups_.merge(of_file_);  // leaves the groups that other files have too
+  for (const auto& [group, sums] : of_file_) groups_.at(group).add(sums);
   drop();
 }
 
@@ -63,7 +61,10 @@ void Rows::drop() {
 }
 
 void Rows::finish() {
-  for (const auto& [group, sums] : groups_) analysis_.tensors.push_back(row(group, "", sums));
+  while (!groups_.empty()) {  // a row takes less memory than its sums
+    const auto group = groups_.extract(groups_.begin());
+    analysis_.tensors.push_back(row(group.key(), "", group.mapped()));
+  }
   if (references_) references_->require_used();
 }
 
