@@ -1,6 +1,5 @@
 """halfscope analyze over the files of a real model: shards, folders, checkpoints, indices, names."""
 
-import io
 import json
 import os
 import pickle
