@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+import re
 import signal
 import subprocess
 import time
@@ -231,6 +232,18 @@ class Results(WithFolder):
             self.run_ok("calc", "round", "1", "--format", block)
         self.assertEqual(list(json.loads(self.run_ok("list", "formats", "--json"))), ["formats"])
         self.assertIn("master-copy", self.run_ok("list"))
+
+    def test_formats_are_listed_with_their_limits(self):
+        """Largest number, where overflow begins, smallest numbers: IEEE 754, OCP's FP8 and MX, and E4M3 with infinities."""
+        listed = self.run_ok("list", "formats")
+        for name, limits in (
+            ("fp16", "largest 65504, from 65520 inf; normal 2^-14, smallest 2^-24; NaN 7e00, inf 7c00"),
+            ("fp8_e4m3", "largest 448, above 464 NaN; normal 2^-6, smallest 2^-9; NaN 7f, no inf"),
+            ("fp8_e5m2", "largest 57344, from 61440 inf; normal 2^-14, smallest 2^-16; NaN 7e, inf 7c"),
+            ("fp4_e2m1", "largest 6, from 7 saturates; normal 2^0, smallest 2^-1; no NaN, no inf"),
+            ("e4m3", "largest 240, from 248 inf; normal 2^-6, smallest 2^-9; NaN 7c, inf 78"),
+        ):
+            self.assertRegex(listed, rf"(?m)^ +{name}  .*\n +{re.escape(limits)}$")
 
 
 class Determinism(WithFolder):

@@ -3,6 +3,7 @@
 #include "experiments/results/summary_json.hpp"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include <halfscope/io/json/json_lines.hpp>
 
@@ -171,6 +172,13 @@ TEST_CASE("overflows are a line per arm that had any", "[present]") {
   CHECK(table.find(
             "\n  overflows\n  fp32: step 3: one\n  fp16_mixed: step 4: two; 2 more steps overflowed\n") !=
         std::string::npos);
+  overflowing.arms[0].overflows = {
+      "step 3: conv1.weight (master weight) was first, in the update pass: 21 of 144 infinite or NaN"};
+  std::istringstream narrow(to_table(experiment(), with_findings(experiment(), overflowing), {.width = 40}));
+  for (std::string line; std::getline(narrow, line);) {
+    INFO(line);
+    CHECK(line.size() <= 40);
+  }
 }
 
 std::vector<AccumulationRow> sums() {
