@@ -130,7 +130,8 @@ void add_replay_command(CLI::App& app) {
           "metrics.jsonl of a run, or a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging "
           "Face's Trainer, or CSV with step and loss_scale")
       ->required();
-  command->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, and all")
+  command
+      ->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, and all")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
