@@ -255,7 +255,6 @@ class Formats(WithFolder):
             (("--formats", "mxfp4", "--max-error", "5x"), ("--max-error", "5x")),
             (("--formats", "mxfp4", "--max-error", "dB"), ("--max-error", "26dB")),
             (("--formats", "mxfp4", "--sort", "name"), ("--sort",)),
-            (("--formats", "mxfp4", "--html", "page.html"), ("--html",)),
             (("--max-error", "5%"), ("--max-error", "--formats")),
             (("--axis", "0"), ("--axis", "--formats")),
         ):

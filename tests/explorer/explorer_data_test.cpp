@@ -1,6 +1,6 @@
 // The explorer's data and page: counts per binade and step, JSON that no name breaks out of, HTML that runs
 // no name.
-#include <halfscope/explorer/explorer_page.hpp>
+#include <halfscope/explorer/explorer_data.hpp>
 
 #include <nlohmann/json.hpp>
 

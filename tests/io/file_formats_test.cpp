@@ -1,6 +1,7 @@
 // Counts of several formats over files: those of whole matrices, for any tiles, axes and threads.
 #include <halfscope/io/file_formats.hpp>
 
+#include <cmath>
 #include <map>
 
 #include <halfscope/core/isa.hpp>
@@ -67,7 +68,42 @@ TEST_CASE("tiles of a file count as whole matrices do", "[formats]") {
             count_blocks(values, {shape.rows, shape.columns}, parse_block_format(in_blocks[i]));
         CHECK(found.at("w")[i].counts == without_exponents(whole));
       }
+      FormatRequest with_exponents = request_of(in_blocks);
+      with_exponents.exponents = ScaledExponents::counted;
+      const Found complete = count(file, with_exponents);
+      for (std::size_t i = 0; i < in_blocks.size(); ++i) {
+        INFO(in_blocks[i] << " " << shape.rows << " x " << shape.columns << ", " << threads);
+        const MatrixShape matrix{shape.rows, shape.columns};
+        CHECK(complete.at("w")[i].counts == count_blocks(values, matrix, parse_block_format(in_blocks[i])));
+      }
     }
+  }
+}
+
+TEST_CASE("exponents under formats without blocks are those over the tensor's scale", "[formats]") {
+  std::vector<float> values = normal_floats(300 * 700, 5);
+  for (std::size_t i = 0; i < values.size(); i += 3)
+    values[i] = std::ldexp(values[i], static_cast<int>(i % 90) - 60);
+  values[0] = 0;
+  values[1] = -0.0f;
+  FileInMemory file;
+  file.add_shaped("w", values, {300, 700});
+  const std::vector<std::string> names{"fp8_e4m3", "fp8_e5m2", "fp6_e2m3", "bf16", "fp16", "fp32"};
+  FormatRequest request = request_of(names);
+  request.exponents = ScaledExponents::counted;
+  const Found found = count(file, request);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    INFO(names[i]);
+    const FormatCounts& counts = found.at("w")[i];
+    std::map<int, std::int64_t> expected, actual;
+    for (const float x : values) {
+      if (x != 0) ++expected[std::ilogb(x) - counts.scale_log2.value_or(0)];
+    }
+    for (std::size_t at = 0; at < counts.counts.exponents.size(); ++at) {
+      if (counts.counts.exponents[at] > 0)
+        actual[static_cast<int>(at) + BlockCounts::first_exponent] = counts.counts.exponents[at];
+    }
+    CHECK(actual == expected);
   }
 }
 

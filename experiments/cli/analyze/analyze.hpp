@@ -44,6 +44,7 @@ struct AnalyzeRequest {
   TensorGroups groups;
   FloatFormat format;
   FormatRequest compared{};  ///< formats to hold against each other; without them `format` is looked at
+  FormatRequest counted{};   ///< the compared formats; for a page also those of other scale rules after them
   ErrorLimit max_error{};
   AdvisorOptions advisor;
   std::optional<Averaging> averaging{};  ///< over ranks, which takes its part of the windows
@@ -62,6 +63,7 @@ struct AnalyzedTensor {
   std::optional<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
   MatrixShape matrix{};                   ///< along the axis of the compared formats
   std::vector<FormatCounts> formats{};    ///< counts of each compared format
+  std::vector<FormatCounts> counted{};    ///< counts of each counted format, where there is a page
 };
 
 struct SkippedReport {

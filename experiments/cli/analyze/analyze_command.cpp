@@ -122,6 +122,7 @@ ExitStatus compare(const AnalyzeOptions& options, const AnalyzeRequest& request,
   analyze_files(request, analysis);
   label_tensors(analysis, options.json ? Labels::with_file : Labels::shortest);
   if (analysis.tensors.empty()) return analysis.status;
+  if (!request.page.empty()) write_formats_page(request, analysis);
   std::cout << comparison_of(options, analysis);
   const bool is_over = request.max_error.is_given && !compare_formats(analysis).cheapest;
   return std::max(analysis.status, is_over ? found_something : done);

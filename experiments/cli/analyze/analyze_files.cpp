@@ -83,7 +83,7 @@ class Reader {
     if (request_.compared.formats.empty()) {
       summarise_files(chosen, request_.format, {take, failed, progress});
     } else {
-      count_formats(chosen, request_.compared, {take, failed, progress});
+      count_formats(chosen, request_.counted, {take, failed, progress});
     }
     rows_.end();
     for (const SelectedFile& file : files) {

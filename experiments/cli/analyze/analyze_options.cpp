@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
 #include <halfscope/core/name_list.hpp>
+#include <halfscope/explorer/formats_data.hpp>
 
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/analyze/format_comparison.hpp"
@@ -47,10 +49,12 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
   return averaging_of(parse_gradient_division(options.predivide.value_or("ddp")), *options.ranks);
 }
 
-/// Names between commas; those in parentheses belong to a name.
+/// Names between commas, each format once; commas in parentheses belong to a name.
 void append_formats(std::string_view list, std::vector<TensorFormat>& formats) {
-  for (const std::string_view name : split_outside_parentheses(list, ','))
-    formats.push_back(parse_tensor_format_option(name));
+  for (const std::string_view name : split_outside_parentheses(list, ',')) {
+    const TensorFormat format = parse_tensor_format_option(name);
+    if (std::find(formats.begin(), formats.end(), format) == formats.end()) formats.push_back(format);
+  }
 }
 
 /// An option that a comparison of formats has no use for, and whether it was given.
@@ -69,7 +73,6 @@ constexpr std::array idle_in_comparison{
     IdleOption{"--merge-shards", [](const AnalyzeOptions& o) { return o.request.groups.same_name; }},
     IdleOption{"--sort", [](const AnalyzeOptions& o) { return !o.sort.empty(); }},
     IdleOption{"--only", [](const AnalyzeOptions& o) { return !o.only.empty(); }},
-    IdleOption{"--html", [](const AnalyzeOptions& o) { return !o.request.page.empty(); }},
     IdleOption{"--json-lines", [](const AnalyzeOptions& o) { return o.json_lines; }},
 };
 
@@ -93,6 +96,10 @@ void compare_or_analyze(const AnalyzeOptions& options, AnalyzeRequest& request) 
   }
   request.compared.axis = options.axis.value_or(-1);
   if (options.max_error) request.max_error = parse_error_limit(*options.max_error);
+  request.counted = request.compared;
+  if (request.page.empty()) return;
+  request.counted.formats = with_all_rules(request.compared.formats);
+  request.counted.exponents = ScaledExponents::counted;
 }
 
 void add_inputs(CLI::App& command, AnalyzeOptions& options) {
@@ -188,8 +195,10 @@ void add_view(CLI::App& command, AnalyzeOptions& options) {
   command.add_flag("-q,--quiet", options.quiet, "the window and the verdict alone");
   command.add_option("--table", options.table, "text, csv, markdown, latex or json")->capture_default_str();
   command
-      .add_option("--html", options.request.page,
-                  "also writes a page that shows the tensors at any loss scale, one file for a browser")
+      .add_option(
+          "--html", options.request.page,
+          "also writes a page, one file for a browser: the tensors at any loss scale, or with --formats in "
+          "each format under each scale rule")
       ->type_name("PAGE");
   command.add_flag("--json", options.json, "as one JSON document on stdout");
   command.add_flag("--json-lines", options.json_lines, "as JSON lines on stdout: a tensor each, then all");

@@ -45,7 +45,9 @@ void Rows::take(const CountedTensor& found) {
   tensor.name = file_->file->tensors()[found.index].name;
   tensor.file = file_->name;
   tensor.matrix = found.shape;
-  tensor.formats.assign(found.formats.begin(), found.formats.end());
+  const auto compared = found.formats.first(request_.compared.formats.size());
+  tensor.formats.assign(compared.begin(), compared.end());
+  if (!request_.page.empty()) tensor.counted.assign(found.formats.begin(), found.formats.end());
 }
 
 void Rows::end() {

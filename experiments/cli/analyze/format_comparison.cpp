@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "experiments/cli/analyze/analyze_findings.hpp"
@@ -60,16 +59,6 @@ ErrorLimit parse_error_limit(std::string_view text) {
   return {std::string(text), share_of_decibels(text, number), true};
 }
 
-double relative_error(const BlockCounts& counts) {
-  // Blocks that hold a NaN or an infinity themselves may take their other elements with them.
-  if (counts.lost > 0 && counts.nonfinite == 0) return std::numeric_limits<double>::infinity();
-  return std::sqrt(counts.relative_squared_error());
-}
-
-double decibels(double relative_error) {
-  return -20 * std::log10(relative_error);
-}
-
 bool is_padded(const TensorFormat& format, const MatrixShape& matrix) {
   const auto* block = std::get_if<BlockFormat>(&format);
   if (block == nullptr || matrix.rows * matrix.columns == 0) return false;
@@ -88,6 +77,12 @@ FormatComparison compare_formats(const Analysis& analysis) {
     if (!comparison.cheapest || cost(i) < cost(*comparison.cheapest)) comparison.cheapest = i;
   }
   return comparison;
+}
+
+std::size_t best_format(const FormatComparison& comparison) {
+  if (comparison.cheapest) return *comparison.cheapest;
+  const auto closest = std::ranges::min_element(comparison.formats, {}, &FormatSum::worst_error);
+  return static_cast<std::size_t>(closest - comparison.formats.begin());
 }
 
 std::vector<const AnalyzedTensor*> worst_tensors(const Analysis& analysis, std::size_t top) {

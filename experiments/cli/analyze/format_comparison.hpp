@@ -15,12 +15,6 @@ namespace halfscope {
 /// InvalidArgument.
 [[nodiscard]] ErrorLimit parse_error_limit(std::string_view text);
 
-/// Norm of the error over that of the tensor: 0 of a tensor of zeros; infinite where finite elements become
-/// NaN or infinite and the tensor has neither.
-[[nodiscard]] double relative_error(const BlockCounts& counts);
-/// Signal over noise in dB of a relative error: infinite without error.
-[[nodiscard]] double decibels(double relative_error);
-
 /// A format over all tensors.
 struct FormatSum {
   std::string name{};
@@ -42,6 +36,9 @@ struct FormatComparison {
 };
 
 [[nodiscard]] FormatComparison compare_formats(const Analysis& analysis);
+
+/// Index of the cheapest format that fits, or of the one with the least error where none does.
+[[nodiscard]] std::size_t best_format(const FormatComparison& comparison);
 
 /// Whether blocks of `format` end beyond the last row or column of `matrix`.
 [[nodiscard]] bool is_padded(const TensorFormat& format, const MatrixShape& matrix);

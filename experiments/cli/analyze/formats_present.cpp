@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "experiments/cli/analyze/analyze_present.hpp"
@@ -39,6 +40,27 @@ std::string error_words(const FormatSum& sum) {
                                                     : fmt::format("{} ({} dB)", share_words(sum.worst_error),
                                                                   decibel_text(sum.worst_error));
   return fmt::format("error {} in {}, the worst tensor", size, sum.worst->report.name);
+}
+
+std::string capitalised(std::string sentence) {
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  return sentence;
+}
+
+std::string bits_words(const FormatSum& sum) {
+  return fmt::format("{:.2f} bits per element", sum.bits_per_element());
+}
+
+std::string limit_words(const Analysis& analysis) {
+  return fmt::format("--max-error {}{}", analysis.max_error.text,
+                     analysis.max_error.is_given ? "" : " (default)");
+}
+
+/// "the cheapest of 3 formats under --max-error 5%".
+std::string choice_words(const Analysis& analysis, const FormatComparison& comparison) {
+  const std::size_t count = comparison.formats.size();
+  return fmt::format("the cheapest of {} format{} under {}", count, count == 1 ? "" : "s",
+                     limit_words(analysis));
 }
 
 Cell flushed_cell(const BlockCounts& counts) {
@@ -132,17 +154,22 @@ std::string scale_text(const Analysis& analysis, std::size_t width) {
 }  // namespace
 
 std::string cheapest_line(const Analysis& analysis, const FormatComparison& comparison) {
-  const std::string limit = fmt::format("--max-error {}{}", analysis.max_error.text,
-                                        analysis.max_error.is_given ? "" : " (default)");
-  const auto closest =
-      std::ranges::min_element(comparison.formats, {}, [](const FormatSum& sum) { return sum.worst_error; });
-  const FormatSum& sum = comparison.cheapest ? comparison.formats[*comparison.cheapest] : *closest;
-  const std::string facts =
-      fmt::format("{:.2f} bits per element, {}", sum.bits_per_element(), error_words(sum));
+  const FormatSum& sum = comparison.formats[best_format(comparison)];
+  const std::string facts = fmt::format("{}, {}", bits_words(sum), error_words(sum));
   if (!comparison.cheapest)
-    return fmt::format("No format stays under {}; {} comes closest: {}.", limit, sum.name, facts);
-  return fmt::format("{}: {}; the cheapest of {} format{} under {}.", sum.name, facts,
-                     comparison.formats.size(), comparison.formats.size() == 1 ? "" : "s", limit);
+    return fmt::format("No format stays under {}; {} comes closest: {}.", limit_words(analysis), sum.name,
+                       facts);
+  return fmt::format("{}: {}; {}.", sum.name, facts, choice_words(analysis, comparison));
+}
+
+FormatAdvice format_advice(const Analysis& analysis, const FormatComparison& comparison) {
+  const FormatSum& sum = comparison.formats[best_format(comparison)];
+  if (!comparison.cheapest) {
+    return {fmt::format("Add formats: none of these stays under {}.", limit_words(analysis)),
+            fmt::format("{} comes closest: {}, {}.", sum.name, bits_words(sum), error_words(sum))};
+  }
+  return {fmt::format("Use {}: {}.", sum.name, bits_words(sum)),
+          capitalised(fmt::format("{}; {}.", error_words(sum), choice_words(analysis, comparison)))};
 }
 
 std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/explorer/detail/format_json.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
@@ -17,22 +18,11 @@ namespace {
 /// The formats that a reader can switch to, beside that of the counts.
 constexpr std::array offered{fp16, bf16, fp8_e4m3, fp8_e5m2};
 
-Json format_json(const FloatFormat& format) {
-  const FlushEdge flush = flush_edge(format);
-  const BinadeEdges edges = binade_edges(format);
-  return {{"name", to_string(format)},
-          {"label", format_label(format)},
-          {"flush", flush.binade},
-          {"flushes_powers_only", flush.only_powers},
-          {"below_normal", format.min_exponent() - 1},
-          {"largest", format.max_exponent()},
-          {"edges", {{"overflow", edges.rounds_to_overflow}, {"normal", edges.rounds_to_normal}}}};
-}
-
 Json formats_json(const FloatFormat& own) {
   Json list = Json::array();
-  if (std::find(offered.begin(), offered.end(), own) == offered.end()) list.push_back(format_json(own));
-  for (const FloatFormat& format : offered) list.push_back(format_json(format));
+  if (std::find(offered.begin(), offered.end(), own) == offered.end())
+    list.push_back(detail::format_json(own));
+  for (const FloatFormat& format : offered) list.push_back(detail::format_json(format));
   return list;
 }
 
@@ -84,13 +74,6 @@ std::vector<std::int64_t> steps_of(const ExplorerData& data) {
     for (const auto& [step, totals] : tensor.steps) steps.insert(step);
   }
   return {steps.begin(), steps.end()};
-}
-
-/// "<" as JSON writes any character by its number: no text ends the script element.
-std::string for_script(std::string text) {
-  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
-    text.replace(at, 1, "\\u003c");
-  return text;
 }
 
 void add_to(BinadeCounts& sum, const BinadeCounts& counts) {
@@ -167,7 +150,7 @@ std::string explorer_json(const ExplorerData& data) {
                   {"tensors", tensors},
                   {"marks", marks},
                   {"advice", advice_json(data.advice())}};
-  return for_script(to_line(json));
+  return detail::script_json(json);
 }
 
 }  // namespace halfscope

@@ -1,10 +1,11 @@
-// Data of the loss-scale explorer: exact counts of tensors, step by step, and the advice about them.
+// The loss-scale explorer: exact counts of tensors, step by step, the advice about them, and their page.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/scaling/advisor.hpp>
@@ -77,5 +78,17 @@ class ExplorerData {
 /// The data as explorer.js reads them, on one line, safe inside a script element: no less-than sign, bytes
 /// that are not UTF-8 replaced.
 [[nodiscard]] std::string explorer_json(const ExplorerData& data);
+
+/// The ES module that draws an explorer, the style sheet that it needs, and its words, explained in HTML.
+[[nodiscard]] std::string_view explorer_script();
+[[nodiscard]] std::string_view explorer_style();
+[[nodiscard]] std::string_view explorer_legend();
+
+/// The advice in words, as HTML: the scale to use, enough from, overflow beyond, with the tensors that
+/// decide. Empty without advice.
+[[nodiscard]] std::string explorer_answer(const ExplorerData& data);
+
+/// A self-contained HTML document of `data`: no other file, and no request. `title` is text, not HTML.
+[[nodiscard]] std::string explorer_page(std::string_view title, const ExplorerData& data);
 
 }  // namespace halfscope

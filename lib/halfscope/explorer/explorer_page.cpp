@@ -1,42 +1,20 @@
 // Fills the explorer's page.
-#include <halfscope/explorer/explorer_page.hpp>
+#include <halfscope/explorer/explorer_data.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
-#include <halfscope/core/escape.hpp>
 #include <halfscope/core/name_list.hpp>
 #include <halfscope/explorer/detail/assets.hpp>
+#include <halfscope/explorer/detail/html.hpp>
 
 namespace halfscope {
-namespace {
 
-/// Text as HTML shows it, control characters and bytes that are no text as escapes.
-std::string html(std::string_view text) {
-  std::string result;
-  for (const char letter : escaped(text)) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += letter;
-    }
-  }
-  return result;
-}
+using detail::html, detail::filled;
+
+namespace {
 
 std::string scales_that_fit(const TensorFit& fit) {
   if (fit.any_scale) return "any";
@@ -92,26 +70,6 @@ std::vector<std::string> first_to_overflow(const ExplorerData& data, const Scale
       names.push_back(tensor.name);
   }
   return names;
-}
-
-/// `text` with each "@KEY@" replaced, in one pass: a value that looks like a key stays.
-std::string filled(std::string_view text, const std::map<std::string_view, std::string>& values) {
-  std::string result;
-  while (true) {
-    const std::size_t begin = text.find('@');
-    result += text.substr(0, begin);
-    if (begin == std::string_view::npos) return result;
-    const std::size_t end = text.find('@', begin + 1);
-    const auto value =
-        end == std::string_view::npos ? values.end() : values.find(text.substr(begin + 1, end - begin - 1));
-    if (value == values.end()) {
-      result += '@';
-      text.remove_prefix(begin + 1);
-      continue;
-    }
-    result += value->second;
-    text.remove_prefix(end + 1);
-  }
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ std::vector<FormatCounts> count_small(const TensorMatrix& matrix, const FormatRe
   std::vector<float> buffer;
   TensorMaximum maximum;
   for (const MatrixTile& tile : tiles) maximum.add(matrix.tile(tile, buffer));
-  const FormatCounter counter(request.formats, maximum);
+  const FormatCounter counter(request.formats, maximum, request.exponents);
   std::vector<BlockCounts> found;
   for (const MatrixTile& tile : tiles) {
     const std::span<const float> values = tiles.size() == 1 ? buffer : matrix.tile(tile, buffer);
@@ -123,7 +123,7 @@ std::vector<FormatCounts> count_large(const TensorMatrix& matrix, const FormatRe
   work_through(
       std::span<const MatrixTile>(tiles), [&](const MatrixTile& tile) { return matrix.maximum(tile); },
       [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
-  const FormatCounter counter(request.formats, maximum);
+  const FormatCounter counter(request.formats, maximum, request.exponents);
   std::vector<BlockCounts> all(request.formats.size());
   work_through(
       std::span<const MatrixTile>(tiles),

@@ -18,6 +18,7 @@ namespace halfscope {
 struct FormatRequest {
   std::vector<TensorFormat> formats;
   std::int64_t axis = -1;
+  ScaledExponents exponents = ScaledExponents::left_out;
 };
 
 /// A tensor that has been gone over, as a matrix whose rows run along the axis.

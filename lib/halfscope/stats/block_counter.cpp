@@ -157,10 +157,11 @@ void BlockCounter::count_band(const CountedPart& band, const detail::RowCounter&
 }
 
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
-                BlockCounts& counts) {
+                ScaledExponents exponents, BlockCounts& counts) {
   BlockFormat format{.element = quantizer, .block = {1, static_cast<int>(counted_segment)}};
   format.element.overflow = Overflow::saturate;
-  const detail::RowCounter rows = row_counter(format, {});
+  detail::RowCounter rows = row_counter(format, {});
+  rows.exponents = exponents;
   detail::PartTables tables(quantizer.format);
   const MatrixShape row{1, part.shape.columns};
   detail::BandBlocks blocks(static_cast<std::size_t>(block_grid(row, format.block).columns));
@@ -171,6 +172,7 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
     rows.add({part.row(i), part.first_of(i)}, {{blocks.scales, counted_segment}, blocks.marks}, tables,
              counts);
   }
+  tables.settle_binades(counts);
 }
 
 }  // namespace halfscope

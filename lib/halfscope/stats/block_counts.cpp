@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <halfscope/core/parallel.hpp>
@@ -81,6 +82,16 @@ std::optional<BlockCounts::ScaleRange> BlockCounts::scale_range(ScaleFormat form
   return range;
 }
 
+double relative_error(const BlockCounts& counts) {
+  // Blocks that hold a NaN or an infinity themselves may take their other elements with them.
+  if (counts.lost > 0 && counts.nonfinite == 0) return std::numeric_limits<double>::infinity();
+  return std::sqrt(counts.relative_squared_error());
+}
+
+double decibels(double relative_error) {
+  return -20 * std::log10(relative_error);
+}
+
 BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
                          const RandomStream& stream, std::span<float> rounded) {
   const auto size = static_cast<std::size_t>(shape.rows * shape.columns);
@@ -117,7 +128,7 @@ BlockCounts count_scaled(std::span<const float> values, const Quantizer& quantiz
   BlockCounts counts;
   const float value = 1 / factor;
   count_cast({values, {1, std::ssize(values)}}, quantizer,
-             {.code = to_bits(value), .value = value, .factor = factor}, counts);
+             {.code = to_bits(value), .value = value, .factor = factor}, ScaledExponents::left_out, counts);
   counts.blocks = 1;
   counts.clipped_blocks = counts.clipped > 0 ? 1 : 0;
   counts.overflow_blocks = counts.overflow > 0 ? 1 : 0;

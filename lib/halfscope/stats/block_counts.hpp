@@ -83,6 +83,15 @@ struct BlockCounts {
   friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
 };
 
+/// Whether the exponents at a block's scale are counted, which takes half of the time.
+enum class ScaledExponents : std::uint8_t { counted, left_out };
+
+/// Norm of the error over that of the tensor: 0 of a tensor of zeros; infinite where finite elements become
+/// NaN or infinite and the tensor has neither.
+[[nodiscard]] double relative_error(const BlockCounts& counts);
+/// Signal over noise in dB of a relative error: infinite without error.
+[[nodiscard]] double decibels(double relative_error);
+
 /// Counts of one format over a tensor, which is one block of a format without blocks.
 struct FormatCounts {
   BlockCounts counts;

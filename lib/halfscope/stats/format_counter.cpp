@@ -38,11 +38,13 @@ void TensorMaximum::merge(const TensorMaximum& other) {
   finite = std::max(finite, other.finite);
 }
 
-FormatCounter::FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum) {
+FormatCounter::FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum,
+                             ScaledExponents exponents)
+    : exponents_(exponents) {
   for (const TensorFormat& format : formats) {
     Entry& entry = entries_.emplace_back();
     if (const auto* block = std::get_if<BlockFormat>(&format)) {
-      entry.blocks.emplace(*block, maximum.any, ScaledExponents::left_out);
+      entry.blocks.emplace(*block, maximum.any, exponents);
       continue;
     }
     entry.cast = std::get<Quantizer>(format);
@@ -56,7 +58,8 @@ void FormatCounter::add(const CountedPart& part, std::vector<BlockCounts>& found
   found.resize(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    entry.blocks ? entry.blocks->add(part, found[i]) : count_cast(part, entry.cast, entry.scale, found[i]);
+    entry.blocks ? entry.blocks->add(part, found[i])
+                 : count_cast(part, entry.cast, entry.scale, exponents_, found[i]);
   }
 }
 

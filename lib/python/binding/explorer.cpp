@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/explorer/explorer_page.hpp>
+#include <halfscope/explorer/explorer_data.hpp>
 #include <halfscope/format/quantizer.hpp>
 
 #include "binding/bindings.hpp"

@@ -120,3 +120,17 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     data = _core.ExplorerData()
     data.add("zeros", "", 0, halfscope.Histogram(np.zeros(5, np.float32)))
     assert not in_node(tmp_path, data, "bf16").any()
+
+
+@needs_node
+def test_bars_and_names_of_counts_under_a_format(tmp_path: Path) -> None:
+    script = "return [explorer.countsOf(...given), explorer.barsOf(given[1][3]), explorer.barsOf([])];"
+    counts, bars, none = run(
+        tmp_path, script, [["elements", "zeros", "nonfinite"], [[9, 2, 1], None, None, [120, 3, 123, 4], [], -3]]
+    )
+    assert counts == {
+        "elements": 9, "zeros": 2, "nonfinite": 1, "nonzero": 6, "error": None, "db": None,
+        "codes": [120, 3, 123, 4], "exponents": [], "scale": -3,
+    }  # fmt: skip
+    assert bars == {"first": 120, "all": [3, 0, 0, 4]}
+    assert none == {"first": 0, "all": []}

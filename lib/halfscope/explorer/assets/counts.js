@@ -1,5 +1,5 @@
 // The loss-scale explorer: effects of a cast on recorded tensors at any power-of-two loss scale, from exact counts.
-// CMake joins the files of this folder into one module: counts, elements, controls, histogram, table, map, explorer.
+// CMake joins the files of this folder into one module, in the order of explorer_assets.cpp.in.
 
 export const LOWEST = -10, HIGHEST = 32; // log2 of the loss scales
 

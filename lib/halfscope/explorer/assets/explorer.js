@@ -65,6 +65,8 @@ export function explore(root, data, { onState = () => {} } = {}) {
   };
 }
 
+const exploreAny = (root, data, options) => (data.counters ? exploreFormats : explore)(root, data, options);
+
 /** Draws every explorer of a page. The address keeps the state of the one that changed last:
  * #ID?scale=6&format=bf16. */
 export function start(page = document) {
@@ -73,7 +75,7 @@ export function start(page = document) {
     const data = JSON.parse(root.querySelector("script").textContent);
     const name = encodeURIComponent(root.id);
     const onState = (state) => history.replaceState(null, "", `#${name}?${new URLSearchParams(state)}`);
-    explorers.set(name, { root, take: explore(root, data, { onState }) });
+    explorers.set(name, { root, take: exploreAny(root, data, { onState }) });
   }
   const follow = () => {
     const [name, query] = location.hash.slice(1).split("?");
@@ -88,7 +90,7 @@ export function start(page = document) {
 
 /** The entry of a notebook's widget (anywidget): `data` is the text that a page's script has. */
 export function render({ model, el }) {
-  const draw = () => explore(el, JSON.parse(model.get("data")));
+  const draw = () => exploreAny(el, JSON.parse(model.get("data")));
   el.classList.add("explorer");
   model.on("change:data", draw);
   draw();

@@ -3,11 +3,11 @@
 const HEIGHT = 230, FLOOR = 190;
 
 /** Kind, words, and the first exponent of a band and of the next one, before the scale. */
-const bandsOf = (format) => [
+const bandsOf = (format, beyond = "overflow", end = format.largest + 1) => [
   ["flushed", "flushed to zero", -Infinity, format.flush + (format.flushes_powers_only ? 0 : 1)],
   ["subnormal", "subnormal", format.flush, format.below_normal + 1],
-  ["normal", "normal", format.below_normal + 1, format.largest + 1],
-  ["overflow", "overflow", format.largest + 1, Infinity],
+  ["normal", "normal", format.below_normal + 1, end],
+  ["overflow", beyond, end, Infinity],
 ];
 
 function drawBands(drawn, bands, scale, x) {
@@ -40,19 +40,25 @@ function drawAxis(drawn, low, high, width, x) {
   }
 }
 
-function drawHistogram(counted, format, scale, subject, width) {
-  const low = Math.min(counted.nonzero ? counted.first - 1 : -40, -28);
-  const high = Math.max(counted.nonzero ? counted.first + counted.all.length + 1 : 18, 18);
+/** Bars of `counted` over `bands` moved by `scale`, from exponent `low` to `high` at least; `words` below say what the
+ * exponents are of. */
+function drawExponents(counted, bands, { low: least, high: most, scale = 0, label, words }, width) {
+  const low = Math.min(counted.nonzero ? counted.first - 1 : least, least);
+  const high = Math.max(counted.nonzero ? counted.first + counted.all.length + 1 : most, most);
   const x = (exponent) => ((Math.min(Math.max(exponent, low), high) - low) / (high - low)) * width;
-  const label = `Exponents of ${subject}, and the bands of ${format.label} at loss scale 2^${scale}`;
   const drawn = element("svg:svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label });
-  drawBands(drawn, bandsOf(format), scale, x);
+  drawBands(drawn, bands, scale, x);
   drawBars(drawn, counted, width / (high - low), x);
   drawAxis(drawn, low, high, width, x);
   const aside = [`exact zeros: ${percent(counted.zeros, size(counted))}`];
   if (counted.nonfinite) aside.push(`infinite or NaN: ${percent(counted.nonfinite, size(counted))}`);
-  const words = `log2 of the unscaled magnitude; ${aside.join("; ")}`;
-  drawn.append(element("svg:text", { class: "tick", x: 0, y: HEIGHT - 4 }, words));
+  drawn.append(element("svg:text", { class: "tick", x: 0, y: HEIGHT - 4 }, `${words}; ${aside.join("; ")}`));
   return drawn;
+}
+
+function drawHistogram(counted, format, scale, subject, width) {
+  const label = `Exponents of ${subject}, and the bands of ${format.label} at loss scale 2^${scale}`;
+  const words = "log2 of the unscaled magnitude";
+  return drawExponents(counted, bandsOf(format), { low: -28, high: 18, scale, label, words }, width);
 }
 

@@ -5,6 +5,6 @@
 
 namespace halfscope::assets {
 
-extern const std::string_view script, style, page, legend;
+extern const std::string_view script, style, page, legend, formats_legend;
 
 }  // namespace halfscope::assets

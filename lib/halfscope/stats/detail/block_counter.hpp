@@ -52,9 +52,6 @@ struct CountedPart {
   }
 };
 
-/// Whether the exponents at a block's scale are counted, which takes half of the time.
-enum class ScaledExponents : std::uint8_t { counted, left_out };
-
 /// Adds what round_blocks does to parts of one tensor to counts, on one thread. Counts of all parts, merged
 /// in any order, are those of the tensor.
 class BlockCounter {
@@ -81,8 +78,8 @@ class BlockCounter {
 };
 
 /// Adds what a cast to a format without blocks does, with one scale for the tensor and elements that
-/// saturate. Counts elements, signal and error alone.
+/// saturate. Counts elements, their exponents at the scale where asked for, signal and error.
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
-                BlockCounts& counts);
+                ScaledExponents exponents, BlockCounts& counts);
 
 }  // namespace halfscope

@@ -22,7 +22,8 @@ struct TensorMaximum {
 /// two for the tensor, the least under which no finite element overflows. All elements saturate.
 class FormatCounter {
  public:
-  FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum);
+  FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum,
+                ScaledExponents exponents);
 
   /// Adds a part, see CountedPart, to the counts of each format; `found` is empty at first.
   void add(const CountedPart& part, std::vector<BlockCounts>& found) const;
@@ -38,6 +39,7 @@ class FormatCounter {
     std::optional<int> scale_log2{};
   };
   std::vector<Entry> entries_;
+  ScaledExponents exponents_;
 };
 
 }  // namespace halfscope
