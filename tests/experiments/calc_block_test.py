@@ -117,6 +117,47 @@ class Blocks(unittest.TestCase):
         self.assertEqual(result.stdout, "0x7e 0x7\nerror\n0x7d 0x6\n")
         self.assertIn("line 2", result.stderr)
 
+    def test_sums_are_cut_as_the_units_cut_them(self):
+        k64 = ["0"] * 31
+        for unit, form, words, answer in (
+            # mxf8f6f4 keeps 25 bits below the largest exponent, and cuts the sum off to FP32.
+            ("mxf8f6f4", "mxfp8_e4m3", ["0x1p-24", "1", "1"], "0x3f800000 01"),
+            ("mxf8f6f4", "mxfp8_e4m3", ["-0x1p-24", "1", "1"], "0x3f7fffff 00"),
+            ("mxf8f6f4", "mxfp8_e4m3", ["-0x1p-26", "1", "1"], "0x3f800000 01"),
+            ("mxf8f6f4", "mxfp8_e4m3,mxfp4", ["448", "6", "0"], "0x45280000 00"),
+            ("mxf8f6f4", "mxfp8_e5m2", ["0x33800000", "0x33800000", "0"], "0x27800000 00"),  # FP32 bits
+            # mxf4: groups of 16 under the exponent of their scales, 2^31 x 2^-2 here; 35 bits below it are kept.
+            ("mxf4", "mxfp4", ["0x1p33", *k64, "-0x1p-3", "1", *k64, "0x1p-3", "0"], "0x4fffffff 01"),
+            ("mxf4", "mxfp4", ["0x1p33", *k64, "-0x1p-5", "1", *k64, "0x1p-5", "0"], "0x50000000 01"),
+            # Scales of a tensor of its own for each row: 2688 is 6 x 448, and c is added before both.
+            ("mxf4nvf4", "nvfp4", ["2688", "2688", "0"], "0x4adc8000 00"),
+            ("mxf4nvf4", "nvfp4", ["2688", "2688", "1"], "0x4adc8002 00"),
+            ("mxf4nvf4", "nvfp4", ["5376", "2688", "1"], "0x4b5c8002 00"),  # 2 (7225344 + 1)
+            ("mxf4nvf4", "block(fp4_e2m1, 1x16, e8m0/floor)", ["7", "1", "0.25"], "0x40c80000 00"),  # 7 is 6
+            ("mxf4", "mxfp4", ["inf", "1", "0"], "0x7fffffff 10"),
+            ("mxf4", "mxfp4", ["nan", "1", "0"], "0x7fffffff 00"),
+        ):
+            with self.subTest(unit=unit, words=words):
+                self.assertEqual(self.answer("dot", "--model", unit, "--input", form, "--", *words), answer + "\n")
+
+    def test_dot_products_explained_and_in_streams(self):
+        unit = ("dot", "--model", "mxf4", "--input", "mxfp4")
+        self.assertEqual(
+            self.answer(*unit, "3", "1", "0.5", "2", "0", "--explain").splitlines()[-2:],
+            ["  a in mxfp4: scales 0x7e, codes 0x7 0x4", "  b in mxfp4: scales 0x7e, codes 0x2 0x6"],
+        )
+        self.assertEqual(self.answer(*unit, "--stdin", stdin="1 1 0\n1 2 3 4 0\n"), "0x3f800000 00\n0x41300000 00\n")
+        first, second = self.answer(
+            "dot",
+            "--model",
+            "mxf4",
+            "--input",
+            "mxfp4/stochastic(8)",
+            "--stdin",
+            stdin=("1.1 " * 32 + "1 " * 32 + "0\n") * 2,
+        ).splitlines()
+        self.assertNotEqual(first, second)
+
     def test_requests_that_are_wrong(self):
         for words, says in (
             (("round", "--format", "mxfp4", *["1"] * 33), ("1 to 32", "33")),
@@ -129,6 +170,22 @@ class Blocks(unittest.TestCase):
             (("round", "--format", "nvfp4", "--tensor-amax", "nan", "2"), ("--tensor-amax", "nan")),
             (("round", "--tensor-amax", "1", "2"), ("--tensor-amax", "nvfp4")),
             (("round", "--format", "mxfp4/te", "2"), ("'te'", "rceil")),
+            (("dot", "--model", "mxf4", "1", "1", "0"), ("mxf4 multiplies blocks", "--input mxfp4")),
+            (("dot", "--model", "mxf4", "--input", "nvfp4", "1", "1", "0"), ("mxf4", "ue4m3", "e8m0")),
+            (("dot", "--model", "mxf4", "--input", "mxfp8_e4m3", "1", "1", "0"), ("mxf4", "fp8_e4m3", "fp4_e2m1")),
+            (("dot", "--model", "mxf4nvf4", "--input", "nvfp4_16x16", "1", "1", "0"), ("1 x 16", "16 x 16")),
+            (
+                ("dot", "--model", "mxf4nvf4", "--input", "nvfp4,block(fp4_e2m1, 1x16, e8m0/rceil)", "1", "1", "0"),
+                ("scales of one format", "nvfp4 and block(fp4_e2m1, 1x16, e8m0/rceil)"),
+            ),
+            (("dot", "--model", "mxf4", "--input", "mxfp4,mxfp4,mxfp4", "1", "1", "0"), ("--input", "two for a and b")),
+            (("dot", "--model", "mxf8f6f4", "--input", "fp8_e4m3", "1", "1", "0"), ("'fp8_e4m3'", "mxfp8_e4m3")),
+            (
+                ("dot", "--model", "mxf4", "--input", "mxfp4", "--output", "fp16", "1", "1", "0"),
+                ("fp32", "--output fp16"),
+            ),
+            (("dot", "--model", "mxf4", "--input", "mxfp4", "--tensor-amax", "1", "1", "1", "0"), ("--tensor-amax",)),
+            (("dot", "--model", "mxf4", "--input", "mxfp4", "1", "1"), ("odd number", "2 given")),
         ):
             with self.subTest(words):
                 result = calc(*words)

@@ -112,6 +112,26 @@ def test_replay(scalers: str | list[str], options: dict, tmp_path: Path) -> None
         assert_same(halfscope.replay(source, scalers, **options).to_dict(), theirs)
 
 
+@pytest.mark.parametrize(
+    ("unit", "left", "right"),
+    [
+        ("mxf8f6f4", "mxfp8_e4m3", "mxfp6_e2m3/floor"),
+        ("mxf4", "mxfp4/even", "mxfp4"),
+        ("mxf4nvf4", "nvfp4", "nvfp4/four_over_six_mae_448"),
+        ("mxf4nvf4", "block(fp4_e2m1, 1x16, e8m0/rceil)", "block(fp4_e2m1, 1x16, e8m0/floor)"),
+    ],
+)
+def test_products_of_blocks(unit: str, left: str, right: str) -> None:
+    random = np.random.default_rng(2)
+    a, b = (random.normal(size=(2, 20, 70)) * 2.0 ** random.integers(-9, 9, (2, 20, 70))).astype(np.float32)
+    lines = [" ".join(f"0x{bits:08x}" for bits in [*x.view(np.uint32), *y.view(np.uint32), 0]) for x, y in zip(a, b)]
+    words = [PROGRAM, "calc", "dot", "--model", unit, "--input", f"{left},{right}", "--stdin"]
+    answers = subprocess.run(words, input="\n".join(lines), capture_output=True, check=True, text=True).stdout
+    theirs = np.array([int(line.split()[0], 16) for line in answers.splitlines()], np.uint32)
+    ours = [halfscope.matmul(x, y[:, None], operands=(left, right), accumulate=unit)[0] for x, y in zip(a, b)]
+    np.testing.assert_array_equal(theirs, np.array(ours, np.float32).view(np.uint32))
+
+
 @pytest.mark.parametrize("name", ["deepspeed", "megatron"])
 def test_replay_of_a_log(name: str) -> None:
     path = LOGS / f"{name}.log"

@@ -39,6 +39,8 @@ CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operati
         "dot takes --model, --input and --output; --format, --from, --rounding and --overflow are for "
         "the other operations");
   }
+  if (!options.tensor_amax.empty())
+    throw InvalidArgument("--tensor-amax is for round; dot takes the largest magnitudes of a and of b");
   const DotProduct dot = parse_dot_product(options.dot);
   return {&operation, {dot.output}, parse_seed(options.seed), {}, dot};
 }
@@ -150,9 +152,13 @@ void add_calc_command(CLI::App& app) {
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
   command->add_option(
       "--model", options->dot.model,
-      "order of the sum of dot, see 'halfscope list accumulators'; its flags compare the result with "
-      "the exact sum: 01 differs, 05 overflowed, 10 NaN out of numbers");
-  command->add_option("--input", options->dot.input, "format of a and b of dot; by default the model's");
+      "order of the sum of dot, see 'halfscope list accumulators', or a block-scaled unit: mxf8f6f4, mxf4, "
+      "mxf4nvf4; its flags compare the result with the exact sum: 01 differs, 05 overflowed, 10 NaN out of "
+      "numbers");
+  command->add_option(
+      "--input", options->dot.input,
+      "format of a and b of dot, by default the model's; of a block-scaled unit a block format, or "
+      "two with a comma, to which FP32 numbers are brought");
   command->add_option(
       "--output", options->dot.output,
       "format of c and the result of dot; by default fp32 for a tensor or matrix core, else the model's");

@@ -2,7 +2,9 @@
 // of their own.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <halfscope/arithmetic/accumulate.hpp>
 
@@ -14,6 +16,25 @@ namespace halfscope {
 struct DotOptions {
   std::string model, input, output;
 };
+
+/// The values of a line.
+struct DotOperands {
+  std::vector<float> a, b;
+  float c = 0;
+
+  template <typename Predicate>
+  [[nodiscard]] bool any(Predicate is) const {
+    return is(c) || std::any_of(a.begin(), a.end(), is) || std::any_of(b.begin(), b.end(), is);
+  }
+};
+
+/// a1 .. aK b1 .. bK c, read as numbers of the input and of the output. Throws InvalidArgument unless the
+/// number of words is odd.
+[[nodiscard]] DotOperands parse_dot_operands(Words words, const DotProduct& dot);
+
+/// The flags of `evaluate_dot`; `is_exact` says that a finite result is the exact sum.
+[[nodiscard]] std::uint8_t dot_flags(const DotOperands& x, float result, const FloatFormat& output,
+                                     bool is_exact);
 
 /// The model that `options` ask for. Without --input the operands are numbers of the model's format; without
 /// --output the result is FP32 of a tensor or matrix core, else a number of the model's format. Throws

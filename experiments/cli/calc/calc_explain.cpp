@@ -7,6 +7,7 @@
 
 #include <halfscope/format/encoding.hpp>
 
+#include "experiments/cli/calc/calc_block_dot.hpp"
 #include "experiments/cli/calc/calc_number.hpp"
 
 namespace halfscope {
@@ -68,6 +69,7 @@ std::string explained_operands(const CalcRequest& request, Words words) {
     lines +=
         explained_operand(words[i], is_round ? request.from : format_of_operand(request, i, words.size()));
   }
+  if (request.dot.blocks) lines += explained_block_dot(words, request.dot, {.seed = request.seed});
   return lines;
 }
 

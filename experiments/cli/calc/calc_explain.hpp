@@ -14,7 +14,8 @@ namespace halfscope {
 /// The answer on one line: "0x34cc 01  0.2999267578125  inexact".
 [[nodiscard]] std::string explained(const CalcRequest& request, const CalcAnswer& answer);
 
-/// A line for each operand: what was given, its bits, its value, and what reading it cost.
+/// A line for each operand: what was given, its bits, its value, and what reading it cost. For a block-scaled
+/// unit also the codes and scales of a and b.
 [[nodiscard]] std::string explained_operands(const CalcRequest& request, Words words);
 
 }  // namespace halfscope

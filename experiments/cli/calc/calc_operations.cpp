@@ -7,6 +7,7 @@
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/encoding.hpp>
 
+#include "experiments/cli/calc/calc_block_dot.hpp"
 #include "experiments/cli/calc/calc_dot.hpp"
 #include "experiments/cli/calc/calc_number.hpp"
 
@@ -91,6 +92,10 @@ CalcAnswer evaluate(const CalcRequest& request, Words words, std::uint64_t index
   if (operation.operands != any_number && words.size() != operation.operands) {
     throw InvalidArgument(fmt::format("{} takes {} operand{}, {} given", operation.name, operation.operands,
                                       operation.operands == 1 ? "" : "s", words.size()));
+  }
+  if (request.dot.blocks) {
+    const RandomStream stream{.seed = request.seed, .step = static_cast<std::uint32_t>(index)};
+    return evaluate_block_dot(words, request.dot, stream);
   }
   const bool draws = q.rounding == Rounding::stochastic;
   const std::uint32_t random_bits = draws ? RandomStream{request.seed}.bits(index) : 0;

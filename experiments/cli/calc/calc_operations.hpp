@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <halfscope/arithmetic/accumulate.hpp>
+#include <halfscope/arithmetic/block_dot.hpp>
 #include <halfscope/arithmetic/operations.hpp>
 
 #include "experiments/cli/calc/calc_block.hpp"
@@ -23,10 +24,17 @@ struct CalcAnswer {
   std::uint8_t flags = 0;
 };
 
+/// A block-scaled unit, and the formats in which it gets the rows a and b.
+struct BlockDot {
+  BlockFormat a, b;
+  const BlockScaledUnit* unit = nullptr;
+};
+
 /// How `dot` adds up: the model, and the formats of the operands and of the result.
 struct DotProduct {
   AccumulateModel model;
   FloatFormat input, output;
+  std::optional<BlockDot> blocks{};  ///< in place of the model
 };
 
 struct CalcRequest;

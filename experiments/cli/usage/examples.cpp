@@ -40,12 +40,14 @@ constexpr std::array replay_examples{
 constexpr std::array memory_examples{
     "halfscope memory resnet50 --images 224x224x3 --set width=1 --policy fp16_mixed --batch 32"sv,
     "halfscope memory gru_lm --set dataset=kjv_text --optimizer adam --layers"sv};
-constexpr std::array calc_examples{"halfscope calc add 0.1 0.2 --explain"sv,
-                                   "halfscope calc fma 1.5 -2 0.1 --format bf16 --rounding up"sv,
-                                   "halfscope calc round 0x3c01 --from fp16 --format fp8_e4m3"sv,
-                                   "halfscope calc add -- -inf -.5"sv,
-                                   "halfscope calc dot --model 'tensor_core(hopper)' 1 2 3 0.5 0"sv,
-                                   "halfscope calc div --stdin < operands.txt"sv};
+constexpr std::array calc_examples{
+    "halfscope calc add 0.1 0.2 --explain"sv,
+    "halfscope calc fma 1.5 -2 0.1 --format bf16 --rounding up"sv,
+    "halfscope calc round 0x3c01 --from fp16 --format fp8_e4m3"sv,
+    "halfscope calc add -- -inf -.5"sv,
+    "halfscope calc dot --model 'tensor_core(hopper)' 1 2 3 0.5 0"sv,
+    "halfscope calc dot --model mxf4nvf4 --input nvfp4 1 2 3 0.5 0 --explain"sv,
+    "halfscope calc div --stdin < operands.txt"sv};
 constexpr std::array bench_examples{"halfscope bench"sv, "halfscope bench round_fp16 gemm --json"sv};
 constexpr std::array generate_examples{
     "halfscope generate bash > ~/.local/share/bash-completion/completions/halfscope"sv,

@@ -113,12 +113,22 @@ float block_step(const ScaledProducts& x, std::size_t first, std::size_t end, fl
   return detail::round_sum(sum, largest - bits, {.input = x.a.element, .output = fp32});
 }
 
+/// Throws InvalidArgument where the unit does not take numbers of `format`.
+const BlockScaledUnit& unit_for(BlockScaledKind kind, const BlockFormat& format) {
+  const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
+  check_block_elements(format.element.format, unit);
+  if (format.block == BlockShape{1, unit.block}) return unit;
+  throw InvalidArgument(fmt::format("the unit {} has a scale for 1 x {} elements, {} one for {} x {}",
+                                    name_of(kind), unit.block, to_string(format), format.block.rows,
+                                    format.block.columns));
+}
+
 }  // namespace
 
 void check_block_elements(const FloatFormat& element, const BlockScaledUnit& unit) {
   if (takes(unit, element)) return;
   throw InvalidArgument(fmt::format(
-      "block_dot: the unit {} takes no elements of {}; {}", name_of(unit.kind), to_string(element),
+      "the unit {} takes no elements of {}; {}", name_of(unit.kind), to_string(element),
       unit.kind == BlockScaledKind::mxf8f6f4 ? "give fp8_e4m3, fp8_e5m2, fp6_e3m2, fp6_e2m3 or fp4_e2m1"
                                              : "give fp4_e2m1"));
 }
@@ -132,6 +142,13 @@ const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, ScaleFormat scale
   }
   throw InvalidArgument(
       fmt::format("the unit {} has no scales of {}; give {}", name_of(kind), name_of(scale), scales));
+}
+
+const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, const BlockFormat& a, const BlockFormat& b) {
+  const BlockScaledUnit& unit = unit_for(kind, a);
+  if (&unit_for(kind, b) == &unit) return unit;
+  throw InvalidArgument(fmt::format("the unit {} takes scales of one format; {} and {} have two",
+                                    name_of(kind), to_string(a), to_string(b)));
 }
 
 float block_dot(const BlockOperand& a, const BlockOperand& b, float c, const BlockScaledUnit& unit) {

@@ -76,6 +76,10 @@ void check_block_elements(const FloatFormat& element, const BlockScaledUnit& uni
 
 /// The unit of these; throws InvalidArgument with those of the kind.
 [[nodiscard]] const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, ScaleFormat scale);
+/// The unit that multiplies numbers of both formats. Throws InvalidArgument where the kind has none for their
+/// scales, or where the unit does not take their blocks or elements.
+[[nodiscard]] const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, const BlockFormat& a,
+                                                       const BlockFormat& b);
 
 /// A row or column in a block format: codes of `element`, and one of the unit's scale format for each block,
 /// of which the last may be short.

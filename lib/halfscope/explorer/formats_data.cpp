@@ -142,7 +142,7 @@ std::vector<TensorFormat> with_all_rules(std::span<const TensorFormat> formats) 
     if (block == nullptr) continue;
     BlockFormat other = *block;
     for (const ScaleRule& rule : scale_rules) {
-      if (rule.scale != other.scale()) continue;
+      if (rule.scale != other.scale() || rule.choice != ScaleChoice::single) continue;
       other.rule = &rule;
       append_new(other, all);
     }

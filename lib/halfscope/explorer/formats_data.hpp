@@ -12,7 +12,7 @@
 namespace halfscope {
 
 /// `formats` without repetitions, and after them each one in blocks under the other rules of its scale
-/// format.
+/// format; but not under those that choose between two scales, which take twenty times as long.
 [[nodiscard]] std::vector<TensorFormat> with_all_rules(std::span<const TensorFormat> formats);
 
 /// Recommendation in two sentences.

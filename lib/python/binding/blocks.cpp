@@ -196,16 +196,6 @@ nb::object decode_array(const Codes& codes, const std::optional<Codes>& scales, 
   return to_array(std::move(values), shape, like);
 }
 
-/// The unit for numbers of `format`, which `name` calls so. Throws InvalidArgument where it has blocks of
-/// another shape or scales of another format.
-const BlockScaledUnit& unit_for(BlockScaledKind kind, const BlockFormat& format, const std::string& name) {
-  const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
-  if (format.block == BlockShape{1, unit.block}) return unit;
-  throw InvalidArgument(fmt::format("matmul: {} has a scale for 1 x {} elements, {} one for {} x {}",
-                                    name_of(kind), unit.block, name, format.block.rows,
-                                    format.block.columns));
-}
-
 /// The rows that a product reads: codes and scales of `format`.
 BlockMatrix matrix_of(const BlockCodes& codes, const BlockFormat& format) {
   return {format.element.format, codes.shape.rows, codes.shape.columns, codes.elements, codes.scales};
@@ -215,11 +205,7 @@ nb::object multiply_blocks(nb::handle a, nb::handle b, const std::string& a_name
                            const std::string& kind_name) {
   const auto kind = parse_enum<BlockScaledKind>("block-scaled unit", kind_name);
   const BlockFormat a_format = parse_block_format(a_name), b_format = parse_block_format(b_name);
-  const BlockScaledUnit& unit = unit_for(kind, a_format, a_name);
-  if (&unit_for(kind, b_format, b_name) != &unit) {
-    throw InvalidArgument(
-        fmt::format("matmul: {} takes scales of one format; {} and {} have two", kind_name, a_name, b_name));
-  }
+  const BlockScaledUnit& unit = block_scaled_unit(kind, a_format, b_format);
   const FloatVec left(a, "matmul"), right(b, "matmul");
   if (left.shape().empty() || right.shape().size() != 2 || left.shape().back() != right.shape()[0]) {
     throw InvalidArgument(fmt::format("matmul: shapes ({}) and ({}); {} multiplies (..., k) by (k, n)",
