@@ -11,6 +11,7 @@
 #include <halfscope/core/name_list.hpp>
 #include <halfscope/explorer/formats_data.hpp>
 
+#include "experiments/cli/analyze/analyze_present.hpp"
 #include "experiments/cli/analyze/analyze_view.hpp"
 #include "experiments/cli/analyze/format_comparison.hpp"
 #include "experiments/cli/format_option.hpp"

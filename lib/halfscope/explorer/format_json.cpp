@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <halfscope/explorer/explorer_data.hpp>
+#include <halfscope/format/quantizer.hpp>
 
 namespace halfscope::detail {
 
