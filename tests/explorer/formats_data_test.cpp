@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <halfscope/io/json/json_lines.hpp>
@@ -57,8 +58,10 @@ TEST_CASE("formats in blocks are counted under every rule, each once", "[explore
   CHECK(all == std::vector<std::string>{"mxfp4/floor", "fp8_e4m3", "mxfp4", "mxfp4/ceil", "mxfp4/even",
                                         "mxfp4/nearest"});
   const auto tried = names_of(with_all_rules(formats_of({"nvfp4/four_over_six_mse_256"})));
-  CHECK(tried ==
-        std::vector<std::string>{"nvfp4/four_over_six_mse_256", "nvfp4", "nvfp4/torchao", "nvfp4/modelopt"});
+  const auto is_four_over_six = [](const std::string& name) { return name.find("four") < name.size(); };
+  CHECK(std::ranges::count_if(tried, is_four_over_six) == 1);
+  CHECK(std::ranges::count(tried, "nvfp4") == 1);
+  CHECK(std::ranges::count(tried, "nvfp4/torchao") == 1);
   for (const NamedBlockFormat& entry : block_formats) {
     for (const std::string& name : names_of(with_all_rules(std::vector<TensorFormat>{entry.format})))
       CHECK(to_string(parse_block_format(name)) == name);
