@@ -46,23 +46,35 @@ float finite_maximum(std::span<const float> values, const detail::BlockRange& ra
   return largest;
 }
 
-void count_scales(std::span<const BlockScale> scales, ScaleFormat format, detail::PartTables& tables,
-                  BlockCounts& counts) {
-  const auto table = [&](std::size_t i) -> auto& {
-    return tables.scales.counts[i % CodeTables::tables];
-  };
-  if (format != ScaleFormat::fp32) {
-    for (std::size_t i = 0; i < scales.size(); ++i) ++table(i)[scales[i].code];
-    return;
-  }
+void count_fp32_scales(std::span<const BlockScale> scales, detail::PartTables& tables, BlockCounts& counts) {
   for (std::size_t i = 0; i < scales.size(); ++i) {
     const BlockScale& scale = scales[i];
-    ++table(i)[scale.code >> 23 & 0xFFu];
+    ++tables.scales.counts[i % CodeTables::tables][scale.code >> 23 & 0xFFu];
     counts.zero_scales += scale.value == 0 ? 1 : 0;
     counts.nan_scales += std::isfinite(scale.value) ? 0 : 1;
     counts.least_scales += scale.code == 1 ? 1 : 0;
     counts.largest_scales += scale.code == infinity_bits - 1 ? 1 : 0;
   }
+}
+
+void count_codes(std::span<const BlockScale> scales, detail::PartTables& tables) {
+  std::uint32_t table = 0;
+  for (const BlockScale& scale : scales) ++tables.scales.counts[table++ % CodeTables::tables][scale.code];
+}
+
+/// The same. Returns whether none of the blocks has a mark, nor zeros alone.
+bool count_unmarked(const detail::BandBlocks& blocks, const MarkLimits& limits, detail::PartTables& tables) {
+  const BlockScale* scale = blocks.scales.data();
+  std::uint32_t are_marked = 0, table = 0;
+  for (const BlockMaxima& maxima : blocks.maxima) {
+    std::uint32_t& first = tables.first_marked[scale->code];
+    if (first == 0) [[unlikely]]
+      first = first_marked(*scale, limits);
+    are_marked |= maxima.any - 1 >= first - 1 ? 1u : 0u;  // zeros are beyond all of them
+    ++tables.scales.counts[table++ % CodeTables::tables][scale->code];
+    ++scale;
+  }
+  return are_marked == 0;
 }
 
 /// The largest finite magnitudes of a band's blocks.
@@ -76,14 +88,17 @@ void find_finite_maxima(const CountedPart& band, const BlockShape& block, detail
   }
 }
 
-KindsOfBlocks mark_blocks(const CountedPart& band, const BlockFormat& format, const detail::RowCounter& rows,
+MarkLimits mark_limits(const BlockFormat& format, const detail::RowCounter& rows) {
+  return {rows.limits, from_bits(rows.element.format.max_finite_bits()), rows.tensor_scale, format.rule->step,
+          BinadePlanes::end_of(rows.element.format)};
+}
+
+KindsOfBlocks mark_blocks(const CountedPart& band, const BlockShape& block, const MarkLimits& limits,
                           detail::BandBlocks& blocks) {
-  const MarkLimits limits{rows.limits, from_bits(rows.element.format.max_finite_bits()), rows.tensor_scale,
-                          format.rule->step, BinadePlanes::end_of(rows.element.format)};
   const BlocksToMark to_mark{blocks.maxima, blocks.amax, blocks.scales};
   KindsOfBlocks kinds;
   if (mark_ordinary_blocks(to_mark, limits, blocks.marks, kinds)) return kinds;
-  find_finite_maxima(band, format.block, blocks);
+  find_finite_maxima(band, block, blocks);
   return mark_blocks(to_mark, limits, blocks.marks);
 }
 
@@ -147,11 +162,22 @@ void BlockCounter::scale_band(const CountedPart& band, detail::BandBlocks& block
 void BlockCounter::count_band(const CountedPart& band, const detail::RowCounter& rows,
                               detail::BandBlocks& blocks, detail::PartTables& tables,
                               BlockCounts& counts) const {
-  const ScaleStep step = format_.rule->step;
-  count_scales(blocks.scales, format_.scale(), tables, counts);
-  add_kinds(mark_blocks(band, format_, rows, blocks), counts);
+  const MarkLimits limits = mark_limits(format_, rows);
+  bool are_marked = true;
+  switch (format_.scale()) {
+    case ScaleFormat::fp32:
+      count_fp32_scales(blocks.scales, tables, counts);
+      break;
+    case ScaleFormat::e8m0:
+      are_marked = !count_unmarked(blocks, limits, tables);
+      break;
+    default:  // rounded to the nearest, UE4M3 scales make half of the blocks clip
+      count_codes(blocks.scales, tables);
+  }
+  if (are_marked) add_kinds(mark_blocks(band, format_.block, limits, blocks), counts);
   counts.blocks += std::ssize(blocks.scales);
-  const detail::ScaledBlocks scaled{{blocks.scales, format_.block.columns, step}, blocks.marks};
+  const RowScales scales{blocks.scales, format_.block.columns, format_.rule->step};
+  const detail::ScaledBlocks scaled{scales, blocks.marks, are_marked};
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
     rows.add({band.row(i), band.first_of(i), band.rounded_row(i)}, scaled, tables, counts);
 }
@@ -168,7 +194,7 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
   std::ranges::fill(blocks.scales, scale);
   for (std::int64_t i = 0; i < part.shape.rows; ++i) {
     find_row_maxima(part.row(i), counted_segment, blocks.maxima);
-    (void)mark_blocks(part.rows(i, 1), format, rows, blocks);
+    (void)mark_blocks(part.rows(i, 1), format.block, mark_limits(format, rows), blocks);
     rows.add({part.row(i), part.first_of(i)}, {{blocks.scales, counted_segment}, blocks.marks}, tables,
              counts);
   }

@@ -92,7 +92,8 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
                           at};
     const std::optional<ScaledBlocks> whole = whole_blocks(segment, blocks);
     std::uint32_t marks = whole ? 0 : BlockMark::special;
-    for (const std::uint32_t mark : whole ? whole->marks : std::span<const std::uint32_t>{}) marks |= mark;
+    if (whole && blocks.are_marked)
+      for (const std::uint32_t mark : whole->marks) marks |= mark;
     if ((marks & BlockMark::special) != 0) {
       add_segment(segment, blocks.scales, counts);
       if (writes) write_segment(segment, blocks.scales);
@@ -100,8 +101,10 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
     }
     const auto block_columns = static_cast<std::size_t>(whole->scales.columns);
     const OrdinaryRow ordinary{segment.row.values, whole->scales.blocks, block_columns};
-    if ((marks & BlockMark::clips) != 0) add_beyond(ordinary, blocks.scales.step, counts);
-    add_at_once(ordinary, segment.row.rounded.data(), tables, counts);
+    const bool clips = (marks & BlockMark::clips) != 0;
+    if ((marks & BlockMark::overflows) != 0)
+      counts.overflow += count_from(ordinary, blocks.scales.step, limits.overflow);
+    add_at_once(ordinary, {segment.row.rounded.data(), clips ? &limits.largest : nullptr}, tables, counts);
   }
 }
 
@@ -120,31 +123,25 @@ std::optional<ScaledBlocks> RowCounter::whole_blocks(const Segment& segment,
   return part((size + columns - 1) / columns, columns);
 }
 
-void RowCounter::add_at_once(const OrdinaryRow& row, float* rounded, PartTables& tables,
+void RowCounter::add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTables& tables,
                              BlockCounts& counts) const {
-  if (rounded == row.values.data()) {
+  if (out.values == row.values.data()) {
     alignas(64) std::array<float, counted_segment> values;
     std::ranges::copy(row.values, values.begin());
-    return add_at_once({std::span(values).first(row.values.size()), row.scales, row.columns}, rounded, tables,
-                       counts);
+    const OrdinaryRow copy{std::span(values).first(row.values.size()), row.scales, row.columns};
+    return add_at_once(copy, out, tables, counts);
   }
-  const bool has_exponents = exponents == ScaledExponents::counted;
+  if (exponents == ScaledExponents::counted) out.planes = &tables.binades;
   if (tables.binades.is_full(row.values.size())) tables.settle_binades(counts);
-  const OrdinaryCounts found =
-      count_ordinary(row, *at_once, limits.normal, {rounded, has_exponents ? &tables.binades : nullptr});
+  const OrdinaryCounts found = count_ordinary(row, *at_once, limits.normal, out);
   counts.elements += std::ssize(row.values);
   counts.zeros += found.zeros;
   counts.flushed += found.zero_values - found.zeros;
   counts.subnormal += found.subnormal;
+  counts.clipped += found.clipped;
   counts.signal.add(found.signal);
   counts.error.add(found.error);
   if (found.is_below_planes) add_exponents_below(row, at_once->step, tables.binades, counts);
-}
-
-void RowCounter::add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts& counts) const {
-  const BeyondCounts beyond = count_beyond(row, step, limits);
-  counts.clipped += beyond.clipped;
-  counts.overflow += beyond.overflow;
 }
 
 void RowCounter::add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const {

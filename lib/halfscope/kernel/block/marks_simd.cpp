@@ -47,15 +47,16 @@ HALFSCOPE_HD bool mark_ordinary(const BlocksInColumns& blocks, std::size_t count
     const float largest = at_scale<step>(from_bits(static_cast<std::uint32_t>(any)), factor);
     const float value = number * scale * tensor_scale, least = normal * scale * tensor_scale;
     const std::int32_t is_zero = any == 0 ? 1 : 0, vanishes = least == 0 ? -1 : 0;
-    const std::int32_t clips = largest > most ? 1 : 0;
+    const std::int32_t clips = largest > most ? 1 : 0, overflows = clips & (largest >= limit ? 1 : 0);
     special |= (finite - any) | (finite - static_cast<std::int32_t>(magnitude_bits(factor))) |
                (finite - static_cast<std::int32_t>(to_bits(value))) |
                (last - static_cast<std::int32_t>(to_bits(largest))) | (vanishes & (is_zero - 1));
     if constexpr (step == ScaleStep::divide) special |= factor == 0 ? -1 : 0;
     zero += is_zero;
     clipped += clips;
-    overflow += clips & (largest >= limit ? 1 : 0);
-    marks[i] = static_cast<std::uint32_t>(clips) * BlockMark::clips;
+    overflow += overflows;
+    marks[i] = static_cast<std::uint32_t>(clips) * BlockMark::clips +
+               static_cast<std::uint32_t>(overflows) * BlockMark::overflows;
   }
   kinds.zero += zero;
   kinds.clipped += clipped;
@@ -102,6 +103,7 @@ HALFSCOPE_HD KindsOfBlocks mark_by_step(const BlocksToMark& blocks, const MarkLi
     overflow += overflows;
     at_risk += overflows | is_nonfinite | loses;
     marks[i] = static_cast<std::uint32_t>(clips) * BlockMark::clips +
+               static_cast<std::uint32_t>(overflows) * BlockMark::overflows +
                static_cast<std::uint32_t>(special) * BlockMark::special;
   }
   return {zero, nonfinite, clipped, overflow, at_risk};

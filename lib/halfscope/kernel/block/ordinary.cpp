@@ -8,8 +8,8 @@ OrdinaryCounts count_ordinary(const OrdinaryRow& row, const SegmentRounding& rou
   return dispatch_isa([&]<Isa isa>() { return count_ordinary_isa<isa>(row, rounding, normal, out); });
 }
 
-BeyondCounts count_beyond(const OrdinaryRow& row, ScaleStep step, const ElementLimits& limits) {
-  return dispatch_isa([&]<Isa isa>() { return count_beyond_isa<isa>(row, step, limits); });
+std::int64_t count_from(const OrdinaryRow& row, ScaleStep step, float magnitude) {
+  return dispatch_isa([&]<Isa isa>() { return count_from_isa<isa>(row, step, magnitude); });
 }
 
 void BinadePlanes::settle(std::span<std::int64_t, binades> counts) {

@@ -15,14 +15,22 @@ constexpr std::size_t half_lanes = lanes / 2;
 using Doubles [[gnu::vector_size(vector_bytes)]] = double;
 using HalfFloats [[gnu::vector_size(vector_bytes / 2)]] = float;
 
-template <std::size_t first, std::size_t... i>
-HALFSCOPE_HD Doubles half_in_double(FloatVec x, std::index_sequence<i...> /*lanes*/) {
-  const HalfFloats half = __builtin_shufflevector(x, x, static_cast<int>(first + i)...);
+/// Half of a vector in double precision.
+HALFSCOPE_HD Doubles in_double(HalfFloats half) {
 #if defined(__AVX512F__)  // GCC 12 converts quarters
   return _mm512_maskz_cvtps_pd(0xFF, half);
 #else
   return __builtin_convertvector(half, Doubles);
 #endif
+}
+template <std::size_t first, std::size_t... i>
+HALFSCOPE_HD HalfFloats half_of(FloatVec x, std::index_sequence<i...> /*lanes*/) {
+  return __builtin_shufflevector(x, x, static_cast<int>(first + i)...);
+}
+HALFSCOPE_HD HalfFloats load_half(const float* from) {
+  HalfFloats half;
+  std::memcpy(&half, from, sizeof half);
+  return half;
 }
 
 /// c + a a: the square of a float is exact in double precision, so that fusing rounds as not fusing does.
@@ -44,9 +52,16 @@ struct SquareLanes {
   /// Adds the vector that begins with lane `first`.
   HALFSCOPE_HD void add(std::size_t first, FloatVec x) {
     constexpr auto half = std::make_index_sequence<half_lanes>{};
+    add(first, half_of<0>(x, half), half_of<half_lanes>(x, half));
+  }
+  /// The same from memory, which needs no shuffle.
+  HALFSCOPE_HD void add(std::size_t first, const float* x) {
+    add(first, load_half(x), load_half(x + half_lanes));
+  }
+  HALFSCOPE_HD void add(std::size_t first, HalfFloats low, HalfFloats high) {
     Doubles* const to = sums + first / half_lanes;
-    to[0] = add_square(half_in_double<0>(x, half), to[0]);
-    to[1] = add_square(half_in_double<half_lanes>(x, half), to[1]);
+    to[0] = add_square(in_double(low), to[0]);
+    to[1] = add_square(in_double(high), to[1]);
   }
   HALFSCOPE_HD double sum() const {
     double lane[count];
@@ -102,6 +117,14 @@ struct LaneCounts {
   }
 };
 
+HALFSCOPE_HD std::uint32_t least_lane(Words words) {
+  std::uint32_t lane[lanes], least = ~0u;
+  std::memcpy(lane, &words, sizeof lane);
+#pragma omp simd reduction(min : least)
+  for (std::size_t i = 0; i < lanes; ++i) least = lane[i] < least ? lane[i] : least;
+  return least;
+}
+
 /// The smallest magnitude of numbers that are not zero.
 struct LeastMagnitude {
   Words less_one = ~Words{};  ///< that of a zero is the largest word
@@ -110,35 +133,35 @@ struct LeastMagnitude {
     const Words x = as_words(magnitude) - 1;
     less_one = x < less_one ? x : less_one;
   }
-  HALFSCOPE_HD bool is_below(std::uint32_t magnitude) const {
-    std::uint32_t lane[lanes], least = ~0u;
-    std::memcpy(lane, &less_one, sizeof lane);
-#pragma omp simd reduction(min : least)
-    for (std::size_t i = 0; i < lanes; ++i) least = lane[i] < least ? lane[i] : least;
-    return least < magnitude - 1;
-  }
+  HALFSCOPE_HD bool is_below(std::uint32_t magnitude) const { return least_lane(less_one) < magnitude - 1; }
 };
 
 struct OrdinarySums {
   SquareLanes signal, error;
-  LaneCounts zeros, zero_values, below_normal;
-  LeastMagnitude least{};
+  LaneCounts zeros, zero_values, below_normal, clipped;
+  Words least = ~Words{};  ///< magnitudes at the scale; with planes alone, which leave zeros out
 };
 
-/// Sixteen columns of a row: their number among the row's, and the place of their values, or null.
+/// Sixteen columns of a row, and the place of their values, or null.
 struct OrdinaryStep {
   const float* x;
   const BlockScale& scale;
-  std::size_t number;
   float* values;
 };
+/// Numbers for all elements of a row.
+struct RowConstants {
+  float tensor_scale, normal, largest;
+  bool counts_clipped;
+};
+/// The steps that planes add at a time.
+constexpr std::size_t group_columns = BinadePlanes::group * ordinary_step;
 
-/// Counts of a step, of which the last columns beyond the row's are zeros.
-template <bool has_tensor_scale, typename Lanes>
-HALFSCOPE_HD void count_step(const OrdinaryStep& step, const Lanes& element, const float* shared,
+/// Counts of the group's step with that number.
+template <bool has_tensor_scale, std::size_t number_of_step, typename Lanes>
+HALFSCOPE_HD void count_step(const OrdinaryStep& step, const Lanes& element, const RowConstants& shared,
                              BinadeLanes* binades, OrdinarySums& sums) {
   const FloatVec factor = all_lanes(step.scale.factor), unit = all_lanes(step.scale.value);
-  const FloatVec tensor = all_lanes(shared[0]), normal = all_lanes(shared[1]);
+  const FloatVec tensor = all_lanes(shared.tensor_scale), normal = all_lanes(shared.normal);
   for (std::size_t i = 0; i < ordinary_step; i += lanes) {
     const FloatVec number = load(step.x + i), exact = element.scaled(number, factor);
     const Ints magnitude = magnitude_of(exact), rounded = element.rounded(magnitude);
@@ -146,48 +169,110 @@ HALFSCOPE_HD void count_step(const OrdinaryStep& step, const Lanes& element, con
     const FloatVec value = has_tensor_scale ? at_unit * tensor : at_unit;
     if (step.values != nullptr) store(step.values + i, value);
     if (binades != nullptr) {
-      binades->add(step.number, i, magnitude);
-      sums.least.add(magnitude);
+      binades->template add<number_of_step>(i / lanes, magnitude);
+      sums.least = as_words(magnitude) < sums.least ? as_words(magnitude) : sums.least;
+    } else {
+      sums.zeros.add(is_zero(number));
     }
-    sums.zeros.add(is_zero(number));
+    if (shared.counts_clipped) sums.clipped.add(is_less(as_ints(all_lanes(shared.largest)), magnitude));
     sums.zero_values.add(is_zero(value));
     sums.below_normal.add(is_less(rounded, as_ints(normal)));
-    sums.signal.add(i, number);
+    sums.signal.add(i, step.x + i);
     sums.error.add(i, number - value);
   }
-  if (binades != nullptr) binades->end_step(step.number);
 }
 
-template <bool has_tensor_scale, typename Lanes>
-HALFSCOPE_HD OrdinaryCounts count_row(const OrdinaryRow& row, const float* shared, const Lanes& element,
-                                      float* values, BinadeLanes* binades) {
-  OrdinarySums sums;
+/// The scales of a row's steps, one after the other; the last one is that of all steps beyond the row.
+class StepScales {
+ public:
+  HALFSCOPE_HD explicit StepScales(const OrdinaryRow& row)
+      : scale_(row.scales.data()),
+        last_(row.scales.data() + row.scales.size() - 1),
+        of_block_(row.columns / ordinary_step),
+        left_(of_block_) {}
+  HALFSCOPE_HD const BlockScale& next() {
+    const BlockScale& scale = *scale_;
+    if (--left_ == 0) {
+      left_ = of_block_;
+      scale_ = scale_ < last_ ? scale_ + 1 : last_;
+    }
+    return scale;
+  }
+
+ private:
+  const BlockScale *scale_, *last_;
+  std::size_t of_block_, left_;
+};
+
+/// Zeros of a row, and whether other elements at their scale are below a magnitude.
+template <typename Lanes>
+HALFSCOPE_HD void find_small(const OrdinaryRow& row, const Lanes& element, std::uint32_t magnitude,
+                             OrdinaryCounts& counts) {
+  LaneCounts zeros;
+  LeastMagnitude least;
   std::int64_t beyond = 0;
   for_each_ordinary_step(
-      row, [&](const float* x, std::size_t column, std::size_t count,
-               const BlockScale& scale) __attribute__((always_inline)) {
-        float* const to = values == nullptr ? nullptr : values + column;
-        const std::size_t number = column / ordinary_step;
-        if (count == ordinary_step)
-          return count_step<has_tensor_scale>({x, scale, number, to}, element, shared, binades, sums);
-        alignas(64) float last[ordinary_step];
-        count_step<has_tensor_scale>({x, scale, number, last}, element, shared, binades, sums);
-        if (to != nullptr) std::memcpy(to, last, count * sizeof(float));
-        beyond = static_cast<std::int64_t>(ordinary_step - count);
-      });
-  if (binades != nullptr) binades->finish((row.values.size() + ordinary_step - 1) / ordinary_step);
+      row, [&](const float* x, std::size_t /*column*/, std::size_t count, const BlockScale& scale)
+               __attribute__((always_inline)) {
+                 for (std::size_t i = 0; i < ordinary_step; i += lanes) {
+                   zeros.add(is_zero(load(x + i)));
+                   least.add(magnitude_of(element.scaled(load(x + i), all_lanes(scale.factor))));
+                 }
+                 beyond += static_cast<std::int64_t>(ordinary_step - count);
+               });
+  counts.zeros = zeros.sum() - beyond;
+  counts.is_below_planes = least.is_below(magnitude);
+}
+
+/// The last columns are copied and followed by zeros.
+template <bool has_tensor_scale, typename Lanes>
+HALFSCOPE_HD OrdinaryCounts count_row(const OrdinaryRow& row, const RowConstants& shared,
+                                      const Lanes& element, float* values, BinadeLanes* binades) {
+  OrdinarySums sums;
+  StepScales scales(row);
+  const std::size_t size = row.values.size();
+  std::int64_t beyond = 0;
+  alignas(64) float last[group_columns], last_values[group_columns];
+  for (std::size_t column = 0; column < size; column += group_columns) {
+    const std::size_t left = size - column;
+    const float* x = row.values.data() + column;
+    float* to = values == nullptr ? nullptr : values + column;
+    if (left < group_columns) {
+      std::memset(last, 0, sizeof last);
+      std::memcpy(last, x, left * sizeof(float));
+      x = last;
+      to = last_values;
+      beyond = static_cast<std::int64_t>(group_columns - left);
+    }
+    [&]<std::size_t... step>(std::index_sequence<step...> /*steps*/) __attribute__((always_inline)) {
+      (count_step<has_tensor_scale, step>(
+           {x + step * ordinary_step, scales.next(), to == nullptr ? nullptr : to + step * ordinary_step},
+           element, shared, binades, sums),
+       ...);
+    }
+    (std::make_index_sequence<BinadePlanes::group>{});
+    if (binades != nullptr) binades->end_group();
+    if (to == last_values && values != nullptr)
+      std::memcpy(values + column, last_values, left * sizeof(float));
+  }
   const std::int64_t zero_values = sums.zero_values.sum();
-  return {.zeros = sums.zeros.sum() - beyond,
-          .zero_values = zero_values - beyond,
-          .subnormal = sums.below_normal.sum() - zero_values,
-          .signal = sums.signal.sum(),
-          .error = sums.error.sum(),
-          .is_below_planes = binades != nullptr && sums.least.is_below(binades->first_magnitude())};
+  OrdinaryCounts counts{.zeros = sums.zeros.sum() - beyond,
+                        .zero_values = zero_values - beyond,
+                        .subnormal = sums.below_normal.sum() - zero_values,
+                        .clipped = sums.clipped.sum(),
+                        .signal = sums.signal.sum(),
+                        .error = sums.error.sum()};
+  if (binades == nullptr) return counts;
+  binades->finish();
+  counts.zeros = 0;
+  if (least_lane(sums.least) < binades->first_magnitude())
+    find_small(row, element, binades->first_magnitude(), counts);
+  return counts;
 }
 
 template <bool has_tensor_scale, typename Lanes>
-HALFSCOPE_HD OrdinaryCounts count_row(const OrdinaryRow& row, const float* shared, const Lanes& element,
-                                      const OrdinaryOutput& out) {
+HALFSCOPE_HD OrdinaryCounts count_row(const OrdinaryRow& row, const RowConstants& shared,
+                                      const Lanes& element, const OrdinaryOutput& out) {
   if (out.planes == nullptr) return count_row<has_tensor_scale>(row, shared, element, out.values, nullptr);
   BinadeLanes binades(*out.planes);
   return count_row<has_tensor_scale>(row, shared, element, out.values, &binades);
@@ -198,7 +283,8 @@ HALFSCOPE_HD OrdinaryCounts count_row(const OrdinaryRow& row, const float* share
 template <>
 OrdinaryCounts count_ordinary_isa<target_isa>(const OrdinaryRow& row, const SegmentRounding& rounding,
                                               float normal, const OrdinaryOutput& out) {
-  const float shared[2] = {rounding.tensor_scale, normal};
+  const bool counts_clipped = out.largest != nullptr;
+  const RowConstants shared{rounding.tensor_scale, normal, counts_clipped ? *out.largest : 0, counts_clipped};
   OrdinaryCounts counts;
   with_ordinary_lanes(rounding, [&](const auto& element) {
     counts = rounding.tensor_scale == 1 ? count_row<false>(row, shared, element, out)
@@ -208,11 +294,10 @@ OrdinaryCounts count_ordinary_isa<target_isa>(const OrdinaryRow& row, const Segm
 }
 
 template <>
-BeyondCounts count_beyond_isa<target_isa>(const OrdinaryRow& row, ScaleStep step,
-                                          const ElementLimits& limits) {
-  const Ints largest = as_ints(all_lanes(limits.largest)), limit = as_ints(all_lanes(limits.overflow));
+std::int64_t count_from_isa<target_isa>(const OrdinaryRow& row, ScaleStep step, float magnitude) {
+  const Ints limit = as_ints(all_lanes(magnitude));
   const bool multiplies = step == ScaleStep::multiply;
-  LaneCounts clipped, below;
+  LaneCounts below;
   std::int64_t all = 0;
   for_each_ordinary_step(
       row, [&](const float* x, std::size_t /*column*/, std::size_t /*count*/,
@@ -220,18 +305,19 @@ BeyondCounts count_beyond_isa<target_isa>(const OrdinaryRow& row, ScaleStep step
         const FloatVec factor = all_lanes(scale.factor);
         for (std::size_t i = 0; i < ordinary_step; i += lanes) {
           const FloatVec number = load(x + i), exact = multiplies ? number * factor : number / factor;
-          const Ints magnitude = magnitude_of(exact);
-          clipped.add(is_less(largest, magnitude));
-          below.add(is_less(magnitude, limit));
+          below.add(is_less(magnitude_of(exact), limit));
         }
         all += ordinary_step;
       });
-  return {clipped.sum(), all - below.sum()};
+  return all - below.sum();
 }
 
 template <>
 void add_planes_isa<target_isa>(const BinadePlanes& planes, std::int64_t* counts) {
-  const auto levels = static_cast<std::size_t>(3 + std::bit_width(planes.groups));
+  constexpr std::size_t low = BinadePlanes::group_levels, high = BinadePlanes::carry_level;
+  constexpr auto group = static_cast<std::uint32_t>(BinadePlanes::group);
+  const std::uint32_t eights = planes.groups / group, rest = planes.groups % group;
+  const auto levels = high + static_cast<std::size_t>(std::bit_width(eights));
   for (std::size_t binade = 0; binade < BinadePlanes::binades; ++binade) {
     const std::size_t word = binade / BinadePlanes::binades_per_word;
     const auto bit = static_cast<int>(binade % BinadePlanes::binades_per_word);
@@ -243,7 +329,9 @@ void add_planes_isa<target_isa>(const BinadePlanes& planes, std::int64_t* counts
       Ints sum{};
       for (std::size_t level = levels; level-- > 0;) {
         sum = sum + sum + bits(planes.sums[level]);
-        if (level >= 3 && (planes.groups >> (level - 3) & 1u) != 0) sum = sum + bits(planes.waiting[level]);
+        if (level >= high && (eights >> (level - high) & 1u) != 0)
+          sum = sum + bits(planes.waiting[level - high]);
+        for (std::size_t i = 0; level == low && i < rest; ++i) sum = sum + bits(planes.carried[i]);
       }
       sums = sums + sum;
     }

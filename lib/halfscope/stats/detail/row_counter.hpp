@@ -1,6 +1,7 @@
 // Counts the elements of a row whose scales are known, a segment at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,7 +17,9 @@ namespace halfscope::detail {
 struct PartTables {
   explicit PartTables(const FloatFormat& element) : binades(element) {}
 
-  CodeTables scales;     ///< by code; FP32 scales by their exponent field
+  CodeTables scales;  ///< by code; FP32 scales by their exponent field
+  /// By code of the scale: `first_marked`, once there was such a scale.
+  std::array<std::uint32_t, CodeTables::codes> first_marked{};
   BinadePlanes binades;  ///< most elements at their block's scale; the others' exponents are added at once
 
   void settle_binades(BlockCounts& counts);
@@ -28,6 +31,7 @@ struct PartTables {
 struct ScaledBlocks {
   RowScales scales;
   std::span<const std::uint32_t> marks;  ///< mark of each block
+  bool are_marked = true;                ///< false: all marks are 0, whatever `marks` holds
 };
 
 /// Elements of a row, the index in the tensor of the first one, and the place of what they are rounded to.
@@ -60,8 +64,7 @@ struct RowCounter {
   /// The segment's blocks, where they are whole ones, or one of which it is a part.
   [[nodiscard]] std::optional<ScaledBlocks> whole_blocks(const Segment& segment,
                                                          const ScaledBlocks& blocks) const;
-  void add_at_once(const OrdinaryRow& row, float* rounded, PartTables& tables, BlockCounts& counts) const;
-  void add_beyond(const OrdinaryRow& row, ScaleStep step, BlockCounts& counts) const;
+  void add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTables& tables, BlockCounts& counts) const;
   void add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const;
   void round_elements(std::span<const float> scaled, std::span<float> elements, std::int64_t first) const;
   void write_segment(const Segment& segment, const RowScales& row) const;

@@ -2,6 +2,8 @@
 // instruction set.
 #pragma once
 
+#include <utility>
+
 #include <halfscope/kernel/block/detail/binade_planes.hpp>
 #include <halfscope/kernel/detail/vector.hpp>
 
@@ -47,68 +49,116 @@ HALFSCOPE_HD Ints add_bits(Ints& sum, Ints x, Ints y) {
 #endif
 }
 
-/// Adds the numbers of a row, in steps of as many as planes have lanes.
+/// Adds the numbers of rows, in groups of steps of as many as planes have lanes.
 class BinadeLanes {
  public:
-  explicit BinadeLanes(BinadePlanes& planes) : planes_(planes), first_(all_lanes(planes.first_field)) {}
+  HALFSCOPE_HD explicit BinadeLanes(BinadePlanes& planes)
+      : planes_(planes), first_(all_lanes(planes.first_field)) {
+    for_each_vector([&](std::size_t word, std::size_t part) {
+      for (std::size_t i = 0; i < BinadePlanes::group_levels; ++i)
+        words_[word][part].sums[i] = load_bits(plane(planes_.sums[i], word, part));
+    });
+  }
 
-  /// Adds the lanes from `lane` on of the row's step with that number.
-  HALFSCOPE_HD void add(std::size_t step, std::size_t lane, Ints magnitude) {
+  /// Adds the lanes from part * lanes on of the group's step with that number; steps come in order.
+  template <std::size_t step>
+  HALFSCOPE_HD void add(std::size_t part, Ints magnitude) {
     const Ints place = as_ints(as_words(as_ints(as_words(magnitude) >> 23)) - as_words(first_));
     constexpr std::uint32_t next = BinadePlanes::binades_per_word;
-    step %= BinadePlanes::group;
-    store_bits(words_[0][step] + lane, one_bit(place));
-    store_bits(words_[1][step] + lane, one_bit(as_ints(as_words(place) - next)));
+    add_bits_of<step>(0, part, one_bit(place));
+    add_bits_of<step>(1, part, one_bit(as_ints(as_words(place) - next)));
   }
-  HALFSCOPE_HD void end_step(std::size_t step) {
-    if (step % BinadePlanes::group == BinadePlanes::group - 1) add_group();
+  /// Eight groups at a time carry further, so that the number of carries is no branch of every group.
+  HALFSCOPE_HD void end_group() {
+    ++planes_.groups;
+    if (planes_.groups % BinadePlanes::group == 0) add_carried();
+  }
+  HALFSCOPE_HD void finish() {
+    for_each_vector([&](std::size_t word, std::size_t part) {
+      for (std::size_t i = 0; i < BinadePlanes::group_levels; ++i)
+        store_bits(plane(planes_.sums[i], word, part), words_[word][part].sums[i]);
+    });
   }
   /// The smallest magnitude that is counted.
   HALFSCOPE_HD std::uint32_t first_magnitude() const { return planes_.first_field << 23; }
-  /// Adds what is left of a row of so many steps.
-  HALFSCOPE_HD void finish(std::size_t steps) {
-    for (; steps % BinadePlanes::group != 0; ++steps) {
-      for (auto& word : words_) std::memset(word[steps % BinadePlanes::group], 0, sizeof word[0]);
-      end_step(steps);
-    }
-  }
 
  private:
-  HALFSCOPE_HD void add_group() {
+  static constexpr std::size_t parts = BinadePlanes::lanes / lanes;
+
+  /// Sums of three levels, the lowest first, and at each of them the first of two words to be added.
+  struct Levels {
+    Ints sums[BinadePlanes::group_levels], first[BinadePlanes::group_levels];
+  };
+
+  HALFSCOPE_HD static std::uint32_t* plane(BinadePlanes::Plane& plane, std::size_t word, std::size_t part) {
+    return plane[word].data() + part * lanes;
+  }
+  /// Calls body(word, part) for every vector of a plane.
+  template <typename Body>
+  HALFSCOPE_HD static void for_each_vector(const Body& body) {
     for (std::size_t word = 0; word < BinadePlanes::words; ++word) {
-      for (std::size_t lane = 0; lane < BinadePlanes::lanes; lane += lanes) add_words(word, lane);
+      for (std::size_t part = 0; part < parts; ++part) body(word, part);
     }
-    ++planes_.groups;
   }
 
-  HALFSCOPE_HD void add_words(std::size_t word, std::size_t lane) {
-    const auto sum = [&](std::size_t level) { return planes_.sums[level][word].data() + lane; };
-    const auto waiting = [&](std::size_t level) { return planes_.waiting[level][word].data() + lane; };
-    const auto bits = [&](std::size_t i) { return load_bits(words_[word][i] + lane); };
-    Ints ones = load_bits(sum(0)), twos = load_bits(sum(1)), fours = load_bits(sum(2));
-    const auto four_more = [&](std::size_t i) {
-      const Ints first = add_bits(ones, bits(i), bits(i + 1)),
-                 second = add_bits(ones, bits(i + 2), bits(i + 3));
-      return add_bits(twos, first, second);
-    };
-    const Ints low = four_more(0), high = four_more(4);
-    Ints carry = add_bits(fours, low, high);
-    store_bits(sum(0), ones);
-    store_bits(sum(1), twos);
-    store_bits(sum(2), fours);
-    std::size_t level = 3;
-    for (std::uint32_t groups = planes_.groups; (groups & 1u) != 0; groups >>= 1, ++level) {
-      Ints both = load_bits(sum(level));
-      const Ints next = add_bits(both, load_bits(waiting(level)), carry);
-      store_bits(sum(level), both);
+  template <std::size_t step>
+  HALFSCOPE_HD void add_bits_of(std::size_t word, std::size_t part, Ints bits) {
+    Levels& levels = words_[word][part];
+    const bool ends = add_second<step>(levels, bits);
+    if (ends) store_bits(plane(planes_.carried[planes_.groups % BinadePlanes::group], word, part), bits);
+  }
+  /// Adds the word of a step with the one before it, and so on; whether `bits` became the carry of a group.
+  template <std::size_t step>
+  HALFSCOPE_HD static bool add_second(Levels& to, Ints& bits) {
+    if constexpr (step % 2 == 0) {
+      to.first[0] = bits;
+      return false;
+    }
+    bits = add_bits(to.sums[0], to.first[0], bits);
+    if constexpr (step % 4 == 1) {
+      to.first[1] = bits;
+      return false;
+    }
+    bits = add_bits(to.sums[1], to.first[1], bits);
+    if constexpr (step == 3) {
+      to.first[2] = bits;
+      return false;
+    }
+    bits = add_bits(to.sums[2], to.first[2], bits);
+    return true;
+  }
+
+  HALFSCOPE_HD void add_carried() {
+    for_each_vector([&](std::size_t word, std::size_t part) {
+      Levels levels;
+      for (std::size_t i = 0; i < BinadePlanes::group_levels; ++i)
+        levels.sums[i] = load_bits(plane(planes_.sums[BinadePlanes::group_levels + i], word, part));
+      Ints bits{};
+      [&]<std::size_t... step>(std::index_sequence<step...> /*steps*/) __attribute__((always_inline)) {
+        ((bits = load_bits(plane(planes_.carried[step], word, part)), add_second<step>(levels, bits)), ...);
+      }
+      (std::make_index_sequence<BinadePlanes::group>{});
+      for (std::size_t i = 0; i < BinadePlanes::group_levels; ++i)
+        store_bits(plane(planes_.sums[BinadePlanes::group_levels + i], word, part), levels.sums[i]);
+      carry_on(word, part, bits);
+    });
+  }
+  HALFSCOPE_HD void carry_on(std::size_t word, std::size_t part, Ints carry) {
+    std::size_t k = 0;
+    constexpr auto group = static_cast<std::uint32_t>(BinadePlanes::group);
+    for (std::uint32_t eights = planes_.groups / group - 1; (eights & 1u) != 0; eights >>= 1, ++k) {
+      std::uint32_t* const sum = plane(planes_.sums[BinadePlanes::carry_level + k], word, part);
+      Ints both = load_bits(sum);
+      const Ints next = add_bits(both, load_bits(plane(planes_.waiting[k], word, part)), carry);
+      store_bits(sum, both);
       carry = next;
     }
-    store_bits(waiting(level), carry);
+    store_bits(plane(planes_.waiting[k], word, part), carry);
   }
 
   BinadePlanes& planes_;
   Ints first_;
-  alignas(64) std::uint32_t words_[BinadePlanes::words][BinadePlanes::group][BinadePlanes::lanes];
+  Levels words_[BinadePlanes::words][parts];
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ struct BinadePlanes {
   static constexpr std::size_t binades = words * binades_per_word;
   static constexpr std::size_t group = 8;    ///< words of a lane that are added at a time
   static constexpr std::size_t levels = 15;  ///< planes
-  static constexpr std::uint32_t most_groups = (1u << (levels - 3)) - 1;
+  static constexpr std::size_t group_levels = 3, carry_level = 2 * group_levels;
+  static constexpr std::uint32_t most_groups = (1u << (levels - group_levels)) - 1;
   /// A bit for each lane and binade.
   using Plane = std::array<std::array<std::uint32_t, lanes>, words>;
 
@@ -46,8 +47,10 @@ struct BinadePlanes {
   std::uint32_t first_field;  ///< exponent field of the lowest binade
   std::uint32_t groups = 0;   ///< groups added
   alignas(64) std::array<Plane, levels> sums{};
-  /// A plane whose weight is that of sums[k], where bit k of the number of elements in a lane is set.
-  alignas(64) std::array<Plane, levels> waiting{};
+  /// What the last groups % group groups carried, of the weight of sums[group_levels].
+  alignas(64) std::array<Plane, group> carried{};
+  /// A plane whose weight is that of sums[carry_level + k], where bit k of groups / group is set.
+  alignas(64) std::array<Plane, levels - carry_level> waiting{};
 };
 
 }  // namespace halfscope

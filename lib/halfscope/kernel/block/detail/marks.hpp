@@ -15,6 +15,7 @@ struct BlockMark {
   /// As no OrdinaryRow, or with a value that may be infinite, or a normal element's that may be zero, or with
   /// a scale of 0 over numbers, or with an element at its scale beyond `MarkLimits::end`.
   static constexpr std::uint32_t special = 2;
+  static constexpr std::uint32_t overflows = 4;  ///< an element that clips overflows
 };
 
 /// Blocks, their scales, and the largest finite magnitude of each.
@@ -43,5 +44,8 @@ KindsOfBlocks mark_blocks(const BlocksToMark& blocks, const MarkLimits& limits,
 /// special; returns false where one is.
 [[nodiscard]] bool mark_ordinary_blocks(const BlocksToMark& blocks, const MarkLimits& limits,
                                         std::span<std::uint32_t> marks, KindsOfBlocks& kinds);
+
+/// The first magnitude, as bits and at least 1, that gets a block under that scale a mark.
+[[nodiscard]] std::uint32_t first_marked(const BlockScale& scale, const MarkLimits& limits);
 
 }  // namespace halfscope

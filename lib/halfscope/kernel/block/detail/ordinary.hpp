@@ -16,12 +16,14 @@ struct OrdinaryCounts {
   std::int64_t zeros = 0;        ///< are zero
   std::int64_t zero_values = 0;  ///< get the value zero
   std::int64_t subnormal = 0;    ///< become subnormal numbers of the element format, not of value zero
+  std::int64_t clipped = 0;      ///< are at the scale beyond OrdinaryOutput::largest
   double signal = 0, error = 0;  ///< squares of elements, and of what values differ from them by
   bool is_below_planes = false;  ///< whether an element at its scale is below the planes' binades, not zero
 };
 /// Whatever else the pass over a row gives.
 struct OrdinaryOutput {
   float* values = nullptr;         ///< unless it is null: as write_ordinary_values; not the row itself
+  const float* largest = nullptr;  ///< unless it is null: the largest magnitude that does not clip
   BinadePlanes* planes = nullptr;  ///< unless it is null: gets the elements at their scale, and is not full
 };
 /// Counts a row of blocks none of which is special, with a rounding that takes ordinary numbers; elements
@@ -29,11 +31,8 @@ struct OrdinaryOutput {
 [[nodiscard]] OrdinaryCounts count_ordinary(const OrdinaryRow& row, const SegmentRounding& rounding,
                                             float normal, const OrdinaryOutput& out);
 
-/// Elements beyond the limits at their block's scale.
-struct BeyondCounts {
-  std::int64_t clipped = 0, overflow = 0;
-};
-[[nodiscard]] BeyondCounts count_beyond(const OrdinaryRow& row, ScaleStep step, const ElementLimits& limits);
+/// Elements from a magnitude on at their block's scale.
+[[nodiscard]] std::int64_t count_from(const OrdinaryRow& row, ScaleStep step, float magnitude);
 
 /// Counts by code, in several tables so that no increment waits for the one before.
 struct CodeTables {

@@ -15,7 +15,8 @@ struct OrdinaryLanes {
   explicit OrdinaryLanes(const RoundingGrid& grid)
       : least(all_lanes(grid.min_normal_field << 23)),
         largest(all_lanes(grid.max_finite)),
-        dropped(all_lanes(grid.dropped_bits << 23)) {}
+        dropped(all_lanes(grid.dropped_bits << 23)),
+        place(as_floats(all_lanes((grid.dropped_bits + 127) << 23))) {}
 
   HALFSCOPE_HD FloatVec scaled(FloatVec x, FloatVec factor) const {
     const FloatVec exact = step == ScaleStep::multiply ? x * factor : x / factor;
@@ -26,16 +27,24 @@ struct OrdinaryLanes {
   HALFSCOPE_HD Ints rounded(Ints magnitude) const {
     const Ints saturated = smaller(magnitude, largest);
     const Ints binade = larger(saturated & all_lanes(infinity_bits), least);
+#if defined(__FMA__)
+    const FloatVec unit = as_floats(binade), x = as_floats(saturated);
+    return as_ints(fused_less(unit, place, fused(unit, place, x)));  // c - a b
+#else
     const FloatVec place = as_floats(binade + dropped);
     return as_ints((as_floats(saturated) + place) - place);
+#endif
   }
   HALFSCOPE_HD FloatVec element(FloatVec scaled_number) const {
     const Ints bits = as_ints(scaled_number);
     return as_floats(rounded(bits & all_lanes(~sign_bit)) | (bits & all_lanes(sign_bit)));
   }
-  HALFSCOPE_HD FloatVec operator()(FloatVec x, FloatVec factor) const { return element(scaled(x, factor)); }
+  HALFSCOPE_HD FloatVec operator()(FloatVec x, FloatVec factor) const {
+    return element(scaled(x, factor));
+  }
 
   Ints least, largest, dropped;
+  FloatVec place;
 };
 
 /// Calls body(lanes) with the function that makes elements of values and factors.

@@ -20,13 +20,13 @@ OrdinaryCounts count_ordinary_isa<Isa::avx512>(const OrdinaryRow&, const Segment
                                                const OrdinaryOutput&);
 
 template <Isa isa>
-BeyondCounts count_beyond_isa(const OrdinaryRow& row, ScaleStep step, const ElementLimits& limits);
+std::int64_t count_from_isa(const OrdinaryRow& row, ScaleStep step, float magnitude);
 template <>
-BeyondCounts count_beyond_isa<Isa::baseline>(const OrdinaryRow&, ScaleStep, const ElementLimits&);
+std::int64_t count_from_isa<Isa::baseline>(const OrdinaryRow&, ScaleStep, float);
 template <>
-BeyondCounts count_beyond_isa<Isa::avx2>(const OrdinaryRow&, ScaleStep, const ElementLimits&);
+std::int64_t count_from_isa<Isa::avx2>(const OrdinaryRow&, ScaleStep, float);
 template <>
-BeyondCounts count_beyond_isa<Isa::avx512>(const OrdinaryRow&, ScaleStep, const ElementLimits&);
+std::int64_t count_from_isa<Isa::avx512>(const OrdinaryRow&, ScaleStep, float);
 
 /// The count of each binade of the planes, the lowest first.
 template <Isa isa>
