@@ -66,13 +66,19 @@ void TensorFile::read(std::size_t index, std::int64_t first, std::int64_t count,
   read_stored(index, first, count, [&](std::span<const std::byte> bytes) { deliver(type, bytes, sink); });
 }
 
+void TensorFile::read_into(std::size_t index, std::int64_t first, std::span<float> to) const {
+  const DType type = tensors().at(index).type;
+  read_stored(index, first, std::ssize(to), [&](std::span<const std::byte> bytes) {
+    const std::span<float> piece = to.first(bytes.size() / bytes_per_element(type));
+    widen(type, bytes.data(), piece);
+    to = to.subspan(piece.size());
+  });
+}
+
 void TensorFile::read_row_major(std::size_t index, std::span<float> values) const {
   const StoredTensor& tensor = tensors().at(index);
-  if (tensor.axes.empty()) {
-    auto next = values.begin();
-    return read(index, 0, tensor.elements,
-                [&](std::span<const float> piece) { next = std::ranges::copy(piece, next).out; });
-  }
+  if (tensor.axes.empty())
+    return read_into(index, 0, values.first(static_cast<std::size_t>(tensor.elements)));
   RowMajorIndex place(tensor);
   read(index, 0, tensor.elements, [&](std::span<const float> piece) {
     for (const float x : piece) values[place.next()] = x;

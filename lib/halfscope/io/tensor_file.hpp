@@ -83,6 +83,8 @@ class TensorFile {
                            const StoredSink& sink) const = 0;
   /// The same as FP32, in pieces of at most 16384 elements.
   void read(std::size_t index, std::int64_t first, std::int64_t count, const ElementSink& sink) const;
+  /// As many elements of tensor `index` as `to` has room for, from `first` on, as FP32.
+  virtual void read_into(std::size_t index, std::int64_t first, std::span<float> to) const;
   /// All elements of tensor `index` as FP32 in the order of its shape, whatever the order in the file;
   /// `values` has room for them.
   void read_row_major(std::size_t index, std::span<float> values) const;

@@ -121,6 +121,18 @@ detail::RowCounter row_counter(const BlockFormat& format, const TensorFactors& t
 
 }  // namespace
 
+std::vector<NumberCounts> numbers_of_segments(const CountedPart& part) {
+  constexpr auto segment = static_cast<std::size_t>(counted_segment);
+  std::vector<NumberCounts> all;
+  all.reserve(static_cast<std::size_t>(part.shape.rows) * part.segments());
+  for (std::int64_t i = 0; i < part.shape.rows; ++i) {
+    const std::span<const float> row = part.row(i);
+    for (std::size_t at = 0; at < row.size(); at += segment)
+      all.push_back(count_numbers(row.subspan(at, std::min(segment, row.size() - at))));
+  }
+  return all;
+}
+
 BlockCounter::BlockCounter(const BlockFormat& format, float tensor_amax, ScaledExponents exponents,
                            const RandomStream& stream)
     : format_(format),
@@ -179,7 +191,8 @@ void BlockCounter::count_band(const CountedPart& band, const detail::RowCounter&
   const RowScales scales{blocks.scales, format_.block.columns, format_.rule->step};
   const detail::ScaledBlocks scaled{scales, blocks.marks, are_marked};
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    rows.add({band.row(i), band.first_of(i), band.rounded_row(i)}, scaled, tables, counts);
+    rows.add({band.row(i), band.first_of(i), band.rounded_row(i), band.numbers_of(i, 1)}, scaled, tables,
+             counts);
 }
 
 void count_cast(const CountedPart& part, const Quantizer& quantizer, const BlockScale& scale,
@@ -195,8 +208,8 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
   for (std::int64_t i = 0; i < part.shape.rows; ++i) {
     find_row_maxima(part.row(i), counted_segment, blocks.maxima);
     (void)mark_blocks(part.rows(i, 1), format.block, mark_limits(format, rows), blocks);
-    rows.add({part.row(i), part.first_of(i)}, {{blocks.scales, counted_segment}, blocks.marks}, tables,
-             counts);
+    rows.add({part.row(i), part.first_of(i), {}, part.numbers_of(i, 1)},
+             {{blocks.scales, counted_segment}, blocks.marks}, tables, counts);
   }
   tables.settle_binades(counts);
 }

@@ -54,8 +54,14 @@ FormatCounter::FormatCounter(std::span<const TensorFormat> formats, const Tensor
   }
 }
 
-void FormatCounter::add(const CountedPart& part, std::vector<BlockCounts>& found) const {
+void FormatCounter::add(const CountedPart& all, std::vector<BlockCounts>& found) const {
   found.resize(entries_.size());
+  std::vector<NumberCounts> numbers;
+  CountedPart part = all;
+  if (entries_.size() > 1) {
+    numbers = numbers_of_segments(part);
+    part.numbers = numbers;
+  }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     entry.blocks ? entry.blocks->add(part, found[i])

@@ -104,7 +104,10 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
     const bool clips = (marks & BlockMark::clips) != 0;
     if ((marks & BlockMark::overflows) != 0)
       counts.overflow += count_from(ordinary, blocks.scales.step, limits.overflow);
-    add_at_once(ordinary, {segment.row.rounded.data(), clips ? &limits.largest : nullptr}, tables, counts);
+    const NumberCounts* const numbers =
+        row.numbers.empty() ? nullptr : &row.numbers[static_cast<std::size_t>(at / counted_segment)];
+    add_at_once(ordinary, {segment.row.rounded.data(), clips ? &limits.largest : nullptr, numbers}, tables,
+                counts);
   }
 }
 

@@ -46,6 +46,14 @@ class FlatTensorFile : public TensorFile {
     const std::uint64_t offset = static_cast<std::uint64_t>(first) * bytes_per_element(encoding.type);
     read_elements(encoding, count, bytes_from(file_, begin + offset), sink);
   }
+  /// FP32 elements come from the file without a copy in between.
+  void read_into(std::size_t index, std::int64_t first, std::span<float> to) const override {
+    check_range(tensors_.at(index), first, std::ssize(to));
+    const auto& [begin, encoding, axes] = places_[index];
+    const bool is_plain = encoding.type == DType::f32 && encoding.order == std::endian::little;
+    if (!is_plain || !axes.empty()) return TensorFile::read_into(index, first, to);
+    file_.read(begin + static_cast<std::uint64_t>(first) * sizeof(float), std::as_writable_bytes(to));
+  }
 
  private:
   InputFile file_;

@@ -61,9 +61,12 @@ void read_pieces(const TensorFile& file, std::size_t index, std::int64_t columns
 /// Writes a tile of tensor `index`, whose elements come in the order of the matrix, to `values`.
 inline void read_tile(const TensorFile& file, std::size_t index, std::int64_t columns, const MatrixTile& tile,
                       std::span<float> values) {
-  auto out = values.begin();
-  read_pieces(file, index, columns, tile,
-              [&](std::span<const float> piece) { out = std::ranges::copy(piece, out).out; });
+  if (tile.shape.columns == columns) return file.read_into(index, tile.row * columns, values);
+  const auto width = static_cast<std::size_t>(tile.shape.columns);
+  for (std::int64_t row = 0; row < tile.shape.rows; ++row) {
+    const std::span<float> to = values.subspan(static_cast<std::size_t>(row) * width, width);
+    file.read_into(index, (tile.row + row) * columns + tile.column, to);
+  }
 }
 
 }  // namespace halfscope

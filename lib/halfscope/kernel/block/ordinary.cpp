@@ -8,6 +8,10 @@ OrdinaryCounts count_ordinary(const OrdinaryRow& row, const SegmentRounding& rou
   return dispatch_isa([&]<Isa isa>() { return count_ordinary_isa<isa>(row, rounding, normal, out); });
 }
 
+NumberCounts count_numbers(std::span<const float> values) {
+  return dispatch_isa([&]<Isa isa>() { return count_numbers_isa<isa>(values.data(), values.size()); });
+}
+
 std::int64_t count_from(const OrdinaryRow& row, ScaleStep step, float magnitude) {
   return dispatch_isa([&]<Isa isa>() { return count_from_isa<isa>(row, step, magnitude); });
 }

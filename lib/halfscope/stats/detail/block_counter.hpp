@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <halfscope/kernel/block/detail/block_scaler.hpp>
+#include <halfscope/kernel/block/detail/ordinary.hpp>
 #include <halfscope/stats/block_counts.hpp>
 
 namespace halfscope {
@@ -28,7 +30,13 @@ struct CountedPart {
   std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
 
   std::span<float> rounded{};  ///< gets what round_blocks gives, unless it is empty; may be `values`
+  /// Of every segment, row by row, unless it is empty.
+  std::span<const NumberCounts> numbers{};
 
+  /// Segments of a row.
+  [[nodiscard]] std::size_t segments() const {
+    return static_cast<std::size_t>((shape.columns + counted_segment - 1) / counted_segment);
+  }
   [[nodiscard]] std::span<const float> row(std::int64_t i) const {
     const auto columns = static_cast<std::size_t>(shape.columns);
     return values.subspan(static_cast<std::size_t>(i) * columns, columns);
@@ -44,13 +52,23 @@ struct CountedPart {
             {count, shape.columns},
             first_of(from),
             row_stride,
-            rounded.empty() ? rounded : rounded.subspan(begin, size)};
+            rounded.empty() ? rounded : rounded.subspan(begin, size),
+            numbers_of(from, count)};
+  }
+  /// Those of some rows.
+  [[nodiscard]] std::span<const NumberCounts> numbers_of(std::int64_t from, std::int64_t count) const {
+    return numbers.empty() ? numbers
+                           : numbers.subspan(static_cast<std::size_t>(from) * segments(),
+                                             static_cast<std::size_t>(count) * segments());
   }
   /// Index in the tensor of the first element of row i.
   [[nodiscard]] std::int64_t first_of(std::int64_t i) const {
     return first + i * (row_stride == 0 ? shape.columns : row_stride);
   }
 };
+
+/// Those of a part's segments.
+[[nodiscard]] std::vector<NumberCounts> numbers_of_segments(const CountedPart& part);
 
 /// Adds what round_blocks does to parts of one tensor to counts, on one thread. Counts of all parts, merged
 /// in any order, are those of the tensor.

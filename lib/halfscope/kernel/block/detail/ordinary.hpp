@@ -20,10 +20,18 @@ struct OrdinaryCounts {
   double signal = 0, error = 0;  ///< squares of elements, and of what values differ from them by
   bool is_below_planes = false;  ///< whether an element at its scale is below the planes' binades, not zero
 };
-/// Whatever else the pass over a row gives.
+/// Zeros among numbers, and their squares added up as OrdinaryCounts::signal; the same under all formats.
+struct NumberCounts {
+  std::int64_t zeros = 0;
+  double signal = 0;
+};
+[[nodiscard]] NumberCounts count_numbers(std::span<const float> values);
+
+/// Whatever else the pass over a row gives, and what is known before.
 struct OrdinaryOutput {
-  float* values = nullptr;         ///< unless it is null: as write_ordinary_values; not the row itself
-  const float* largest = nullptr;  ///< unless it is null: the largest magnitude that does not clip
+  float* values = nullptr;                ///< unless it is null: as write_ordinary_values; not the row itself
+  const float* largest = nullptr;         ///< unless it is null: the largest magnitude that does not clip
+  const NumberCounts* numbers = nullptr;  ///< unless it is null: the row's, which are not counted again
   BinadePlanes* planes = nullptr;  ///< unless it is null: gets the elements at their scale, and is not full
 };
 /// Counts a row of blocks none of which is special, with a rounding that takes ordinary numbers; elements

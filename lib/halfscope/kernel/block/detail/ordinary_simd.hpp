@@ -20,6 +20,15 @@ OrdinaryCounts count_ordinary_isa<Isa::avx512>(const OrdinaryRow&, const Segment
                                                const OrdinaryOutput&);
 
 template <Isa isa>
+NumberCounts count_numbers_isa(const float* values, std::size_t count);
+template <>
+NumberCounts count_numbers_isa<Isa::baseline>(const float*, std::size_t);
+template <>
+NumberCounts count_numbers_isa<Isa::avx2>(const float*, std::size_t);
+template <>
+NumberCounts count_numbers_isa<Isa::avx512>(const float*, std::size_t);
+
+template <Isa isa>
 std::int64_t count_from_isa(const OrdinaryRow& row, ScaleStep step, float magnitude);
 template <>
 std::int64_t count_from_isa<Isa::baseline>(const OrdinaryRow&, ScaleStep, float);
