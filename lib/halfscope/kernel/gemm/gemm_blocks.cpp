@@ -52,7 +52,7 @@ class RowsDecoder {
     rows_.depth = (depth + unit_terms - 1) / unit_terms * unit_terms;
     rows_.blocks = rows_.depth / unit.block;
     const auto size = [&](std::int64_t columns) { return static_cast<std::size_t>(rows_.rows * columns); };
-    rows_.values.resize(size(rows_.depth));
+    rows_.values = std::make_unique_for_overwrite<float[]>(size(rows_.depth));
     rows_.scales.resize(size(rows_.blocks));
     rows_.exponents.resize(size(rows_.blocks));
     rows_.nonzero.resize(size(rows_.depth / group));
@@ -71,7 +71,9 @@ class RowsDecoder {
   void decode_row(std::size_t row) {
     const auto depth = static_cast<std::size_t>(codes_.columns);
     const std::uint8_t* const from = codes_.elements.data() + row * depth;
-    float* const to = rows_.values.data() + row * static_cast<std::size_t>(rows_.depth);
+    const auto padded = static_cast<std::size_t>(rows_.depth);
+    float* const to = rows_.values.get() + row * padded;
+    std::fill(to + depth, to + padded, 0.0f);
     std::uint32_t* const nonzero = rows_.nonzero.data() + row * static_cast<std::size_t>(rows_.depth / group);
     const bool special = dispatch_isa(
         [&]<Isa isa>() { return decode_elements_isa<isa>(from, depth, rows_.element, to, nonzero); });
@@ -134,7 +136,7 @@ void gemm_blocks(const BlockMatrix& a, const BlockMatrix& b, std::span<float> c,
   }
   check_blocks(a, unit, "a");
   check_blocks(b, unit, "b");
-  std::ranges::fill(c, 0.0f);
+  if (a.columns == 0) std::ranges::fill(c, 0.0f);
   if (a.columns == 0 || c.empty()) return;
   const BlockRows left = RowsDecoder(a, unit).decode_all();
   const BlockRows right = RowsDecoder(b, unit).decode_all();

@@ -19,7 +19,7 @@ void take_rows(const T* from, const Panel& panel, std::size_t length, T* to) {
 
 void take_panel(const BlockRows& b, const Panel& panel) {
   const std::size_t depth = depth_of(b), blocks = blocks_of(b);
-  const RightMatrix columns{b.values.data() + panel.first * depth, static_cast<std::int64_t>(panel.count), 1,
+  const RightMatrix columns{b.values.get() + panel.first * depth, static_cast<std::int64_t>(panel.count), 1,
                             b.depth};
   copy_panel<lanes>(columns, depth, panel.values);
   take_rows(b.scales.data(), panel, blocks, panel.scales);
@@ -119,20 +119,67 @@ bool multiply_blocks(const BlockRows& a, const BlockRows& b, const BlockScaledUn
   return any_negative(any);
 }
 
+using Bytes [[gnu::vector_size(lanes)]] = std::uint8_t;
+
+HALFSCOPE_HD Ints load_codes(const std::uint8_t* from) {
+  Bytes codes;
+  std::memcpy(&codes, from, sizeof codes);
+  return __builtin_convertvector(codes, Ints);
+}
+/// A bit for each lane, which none has below 0.
+HALFSCOPE_HD std::uint32_t positive_lanes(Ints x) {
+#if defined(__AVX512F__)
+  const auto bits = reinterpret_cast<__m512i>(x);
+  return _mm512_test_epi32_mask(bits, bits);
+#elif defined(__AVX2__)
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(0 - x)));
+#elif defined(__SSE2__)
+  return static_cast<std::uint32_t>(_mm_movemask_ps(reinterpret_cast<__m128>(0 - x)));
+#else
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < lanes; ++i) bits |= (x[i] > 0 ? 1u : 0u) << i;
+  return bits;
+#endif
+}
+
+/// The numbers of a format's codes.
+struct ElementDecoder {
+  explicit ElementDecoder(const FloatFormat& format)
+      : mask(static_cast<std::int32_t>((1u << sign_place(format)) - 1)),
+        least_normal(std::int32_t{1} << format.mantissa_bits),
+        largest(static_cast<std::int32_t>(format.max_finite_bits())),
+        fields((127 - format.bias()) * (1 << 23)),
+        up(23 - format.mantissa_bits),
+        sign_up(31 - static_cast<int>(sign_place(format))),
+        smallest(from_bits(static_cast<std::uint32_t>(127 + format.min_exponent() - format.mantissa_bits)
+                           << 23)) {}
+
+  [[nodiscard]] static std::uint32_t sign_place(const FloatFormat& format) {
+    return static_cast<std::uint32_t>(format.exponent_bits + format.mantissa_bits);
+  }
+  /// Lanes of `beyond` become negative where a number is infinite or NaN.
+  HALFSCOPE_HD FloatVec number(Ints code, Ints magnitude, Ints& beyond) const {
+    const FloatVec subnormal = __builtin_convertvector(magnitude, FloatVec) * smallest;
+    const Ints normal = (magnitude << up) + fields;
+    const Ints number = magnitude < least_normal ? as_ints(subnormal) : normal;
+    beyond |= largest - number;
+    const Words sign = as_words(code & ~mask) << sign_up;
+    return as_floats(number | as_ints(sign));
+  }
+
+  std::int32_t mask, least_normal, largest, fields;
+  int up, sign_up;
+  float smallest;
+};
+
 }  // namespace
 
 template <>
 bool decode_elements_isa<target_isa>(const std::uint8_t* codes, std::size_t count, const FloatFormat& format,
                                      float* values, std::uint32_t* nonzero) {
   constexpr std::size_t group = 16;
-  const auto sign_place = static_cast<std::uint32_t>(format.exponent_bits + format.mantissa_bits);
-  const std::uint32_t sign = 1u << sign_place, largest = format.max_finite_bits(), mask = sign - 1;
-  const int up = 23 - format.mantissa_bits, sign_up = 31 - static_cast<int>(sign_place);
-  const std::uint32_t least_normal = 1u << format.mantissa_bits;
-  const std::uint32_t fields = static_cast<std::uint32_t>(127 - format.bias()) << 23;
-  const float smallest =
-      from_bits(static_cast<std::uint32_t>(127 + format.min_exponent() - format.mantissa_bits) << 23);
-  std::uint32_t special = 0;
+  const ElementDecoder decode(format);
+  Ints beyond{};
   for (std::size_t first = 0; first < count; first += group) {
     const std::size_t here = smaller(group, count - first);
     std::uint8_t some[group] = {};
@@ -142,18 +189,14 @@ bool decode_elements_isa<target_isa>(const std::uint8_t* codes, std::size_t coun
     else
       std::memcpy(some, codes + first, here);
     std::uint32_t bits = 0;
-#pragma omp simd reduction(| : bits, special)
-    for (std::size_t i = 0; i < group; ++i) {
-      const std::uint32_t code = some[i], magnitude = code & mask;
-      const float subnormal = static_cast<float>(static_cast<std::int32_t>(magnitude)) * smallest;
-      const float number = magnitude < least_normal ? subnormal : from_bits((magnitude << up) + fields);
-      bits |= (magnitude != 0 ? 1u : 0u) << i;
-      special |= to_bits(number) > largest ? 1u : 0u;
-      values[first + i] = from_bits(to_bits(number) | (code & sign) << sign_up);
+    for (std::size_t i = 0; i < group; i += lanes) {
+      const Ints code = load_codes(some + i), magnitude = code & decode.mask;
+      store(values + first + i, decode.number(code, magnitude, beyond));
+      bits |= positive_lanes(magnitude) << i;
     }
     nonzero[first / group] = bits;
   }
-  return special != 0;
+  return any_negative(beyond);
 }
 
 template <>

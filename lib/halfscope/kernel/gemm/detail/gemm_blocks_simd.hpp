@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <halfscope/arithmetic/block_dot.hpp>
@@ -17,7 +18,7 @@ struct BlockRows {
   FloatFormat element;
   std::int64_t rows = 0, depth = 0;     ///< depth: terms of a row, padded
   std::int64_t blocks = 0;              ///< blocks of a row
-  std::vector<float> values;            ///< (rows, depth)
+  std::unique_ptr<float[]> values;      ///< (rows, depth)
   std::vector<float> scales;            ///< (rows, blocks)
   std::vector<std::int32_t> exponents;  ///< scales' exponents; (rows, blocks)
   std::vector<std::uint32_t>

@@ -41,7 +41,7 @@ class GroupedSums {
     const std::size_t depth = depth_of(a_), blocks = blocks_of(a_);
     FloatVec sum[2][strip_rows] = {};
     const float* a[strip_rows];
-    for (std::size_t i = 0; i < strip_rows; ++i) a[i] = a_.values.data() + rows.row(i) * depth + k;
+    for (std::size_t i = 0; i < strip_rows; ++i) a[i] = a_.values.get() + rows.row(i) * depth + k;
     const float* const b = panel.values + k * lanes;
     for (std::size_t at = first * group; at < (first + 1) * group; ++at) {
       const FloatVec x = load(b + at * lanes), y = load(b + (at + group) * lanes);

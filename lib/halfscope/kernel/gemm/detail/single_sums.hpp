@@ -30,7 +30,7 @@ class SingleSums {
         const std::size_t k = chunk * depth_block, count = smaller(depth_block, depth_of(a) - k);
         const std::size_t place = (row / strip_rows * chunks_ + chunk) * strip_rows + row % strip_rows;
         const Packed to{values_.data() + place * value_stride, words_.data() + place * word_stride};
-        std::memcpy(to.value, a.values.data() + from * depth_of(a) + k, count * sizeof(float));
+        std::memcpy(to.value, a.values.get() + from * depth_of(a) + k, count * sizeof(float));
         (void)pack_row<Fp8Parts, products>(to, count, packing);
       }
     }
