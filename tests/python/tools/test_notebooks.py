@@ -29,7 +29,7 @@ RUN_ON = {
 WITH_TORCH = {
     "your_own_ablation": (
         2,
-        ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep 2 layers in FP32: "],
+        ["fp16_mixed_dynamic diverges in 2 of 2 seeds", "energies", "Keep energies, norm in FP32: "],
         "",
     ),
     "your_own_model": (
@@ -133,7 +133,7 @@ def test_the_report_and_the_last_cell_recommend_the_same(monkeypatch: pytest.Mon
     outputs = execute(ROOT / "notebooks" / "your_own_model.ipynb", monkeypatch)
     said = "".join(output.text for output in outputs if output.get("name") == "stdout")
     _, verdict = ast.literal_eval(outputs[-1]["data"]["text/plain"])
-    assert verdict in said
+    assert " ".join(verdict.split()) in " ".join(said.split())  # the report breaks lines
 
 
 @pytest.fixture(scope="session")
