@@ -30,7 +30,7 @@ struct CountedPart {
   std::int64_t row_stride = 0;  ///< from one of its rows to the next in the tensor; 0: the part's columns
 
   std::span<float> rounded{};  ///< gets what round_blocks gives, unless it is empty; may be `values`
-  /// Of every segment, row by row, unless it is empty.
+  /// Counts of every segment, row by row; or empty.
   std::span<const NumberCounts> numbers{};
 
   /// Segments of a row.
@@ -55,7 +55,7 @@ struct CountedPart {
             rounded.empty() ? rounded : rounded.subspan(begin, size),
             numbers_of(from, count)};
   }
-  /// Those of some rows.
+  /// `numbers` of some rows.
   [[nodiscard]] std::span<const NumberCounts> numbers_of(std::int64_t from, std::int64_t count) const {
     return numbers.empty() ? numbers
                            : numbers.subspan(static_cast<std::size_t>(from) * segments(),
@@ -67,7 +67,7 @@ struct CountedPart {
   }
 };
 
-/// Those of a part's segments.
+/// Counts of the part's segments, row by row.
 [[nodiscard]] std::vector<NumberCounts> numbers_of_segments(const CountedPart& part);
 
 /// Adds what round_blocks does to parts of one tensor to counts, on one thread. Counts of all parts, merged

@@ -39,7 +39,7 @@ struct CountedRow {
   std::span<const float> values;
   std::int64_t first = 0;
   std::span<float> rounded{};               ///< may be empty, or the values themselves
-  std::span<const NumberCounts> numbers{};  ///< of each segment; may be empty
+  std::span<const NumberCounts> numbers{};  ///< counts of each segment; may be empty
 };
 
 /// How the elements of a row are rounded and counted.

@@ -47,7 +47,7 @@ struct BinadePlanes {
   std::uint32_t first_field;  ///< exponent field of the lowest binade
   std::uint32_t groups = 0;   ///< groups added
   alignas(64) std::array<Plane, levels> sums{};
-  /// What the last groups % group groups carried, of the weight of sums[group_levels].
+  /// Carries of the last groups % group groups, of the weight of sums[group_levels].
   alignas(64) std::array<Plane, group> carried{};
   /// A plane whose weight is that of sums[carry_level + k], where bit k of groups / group is set.
   alignas(64) std::array<Plane, levels - carry_level> waiting{};
