@@ -12,7 +12,7 @@
 
 namespace halfscope {
 
-using detail::html, detail::filled;
+using detail::html;
 
 namespace {
 
@@ -103,13 +103,10 @@ std::string explorer_answer(const ExplorerData& data) {
 }
 
 std::string explorer_page(std::string_view title, const ExplorerData& data) {
-  return filled(assets::page, {{"title", html(title)},
-                               {"style", std::string(assets::style)},
-                               {"script", std::string(assets::script)},
-                               {"legend", std::string(assets::legend)},
-                               {"answer", explorer_answer(data)},
-                               {"table", still_table(data)},
-                               {"data", explorer_json(data)}});
+  return detail::explorer_document(title, {.legend = assets::legend,
+                                           .answer = explorer_answer(data),
+                                           .table = still_table(data),
+                                           .data = explorer_json(data)});
 }
 
 }  // namespace halfscope

@@ -43,13 +43,10 @@ std::string formats_answer(const FormatsData& data) {
 }
 
 std::string formats_page(std::string_view title, const FormatsData& data) {
-  return detail::filled(assets::page, {{"title", detail::html(title)},
-                                       {"style", std::string(assets::style)},
-                                       {"script", std::string(assets::script)},
-                                       {"legend", std::string(assets::formats_legend)},
-                                       {"answer", formats_answer(data)},
-                                       {"table", still_formats_table(data)},
-                                       {"data", formats_explorer_json(data)}});
+  return detail::explorer_document(title, {.legend = assets::formats_legend,
+                                           .answer = formats_answer(data),
+                                           .table = still_formats_table(data),
+                                           .data = formats_explorer_json(data)});
 }
 
 }  // namespace halfscope

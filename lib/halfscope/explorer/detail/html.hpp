@@ -1,7 +1,6 @@
-// Text in HTML, and templates that are filled in.
+// Text in HTML, and the page of an explorer.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -10,8 +9,12 @@ namespace halfscope::detail {
 /// Text as HTML shows it, control characters and bytes that are no text as escapes.
 [[nodiscard]] std::string html(std::string_view text);
 
-/// `text` with each "@KEY@" replaced, in one pass: a value that looks like a key stays.
-[[nodiscard]] std::string filled(std::string_view text,
-                                 const std::map<std::string_view, std::string>& values);
+/// Parts of a page in which explorers differ, as HTML but for `data`, which is JSON.
+struct PageParts {
+  std::string_view legend;
+  std::string answer, table, data;
+};
+/// The page of an explorer, with its style and script; `title` is text, not HTML.
+[[nodiscard]] std::string explorer_document(std::string_view title, PageParts parts);
 
 }  // namespace halfscope::detail
