@@ -111,6 +111,7 @@ def _are_accepted(request: Request, plan: Plan, settings: Sequence[str]) -> bool
 def commands(request: Request, plan: Plan) -> list[list[str]]:
     """One for arms that train on images, one for those that train on text; the last one writes the summary of both."""
     image_arms = tuple(arm for arm in plan.arms if arm not in plan.text_arms)
+    settings = [word for setting in settings_of(request, plan) for word in ("--set", setting)]
     found = []
     for arms, given, name in (
         (image_arms, request.images, "data/images"),
@@ -120,6 +121,5 @@ def commands(request: Request, plan: Plan) -> list[list[str]]:
             continue
         command = [str(request.program), "run", plan.name, "--size", request.size, "--device", request.device]
         command += ["--arms", ",".join(arms), "--seeds", str(plan.seeds), "--out", ".", "--resume"]
-        command += [word for setting in settings_of(request, plan) for word in ("--set", setting)]
-        found.append([*command, *(["--data", name] if given else [])])
+        found.append([*command, *settings, *(["--data", name] if given else [])])
     return found

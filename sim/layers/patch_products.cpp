@@ -51,10 +51,11 @@ struct Group {
 /// (positions, elements): the patches of a group, one after the other. Gathered on the host, where their
 /// formats are applied, for the active device.
 Array gathered(const Patches& patches, const Group& group) {
-  const Array copy = to_host_floats(patches.images);
+  const Array copy = patches.images.device() == Device::cpu ? Array{} : patches.images.to(Device::cpu);
   const std::vector<std::int32_t> positions = patches.offsets->position.to_host(),
                                   elements = patches.offsets->element.to_host();
-  const std::span<const float> images = copy.values().subspan(static_cast<std::size_t>(group.first_channel));
+  const std::span<const float> images =
+      seen(copy, patches.images).values().subspan(static_cast<std::size_t>(group.first_channel));
   Array matrix({std::ssize(positions), std::ssize(elements)}, Device::cpu);
   float* to = matrix.data();
   for (const std::int32_t position : positions)
