@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
       "Raises ValueError for less than 1.");
   python::bind_round(module);
   python::bind_blocks(module);
+  python::bind_block_counts(module);
   python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_histogram_file(module);

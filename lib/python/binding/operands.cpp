@@ -122,29 +122,6 @@ class OperandCaster {
   float amax_ = 0;  ///< largest magnitude of the step under way
 };
 
-void bind_counts(nb::module_& module) {
-  nb::class_<BlockCounts>(module, "BlockCounts",
-                          "Counts of elements, blocks and scales that a format in blocks changed.")
-      .def(nb::init<>())
-      .def_ro("elements", &BlockCounts::elements)
-      .def_ro("zeros", &BlockCounts::zeros)
-      .def_ro("nonfinite", &BlockCounts::nonfinite)
-      .def_ro("lost", &BlockCounts::lost)
-      .def_ro("flushed", &BlockCounts::flushed)
-      .def_ro("flushed_by_scale", &BlockCounts::flushed_by_scale)
-      .def_ro("subnormal", &BlockCounts::subnormal)
-      .def_ro("clipped", &BlockCounts::clipped)
-      .def_ro("overflow", &BlockCounts::overflow)
-      .def_ro("blocks", &BlockCounts::blocks)
-      .def_ro("zero_blocks", &BlockCounts::zero_blocks)
-      .def_ro("clipped_blocks", &BlockCounts::clipped_blocks)
-      .def_ro("zero_scales", &BlockCounts::zero_scales)
-      .def_ro("nan_scales", &BlockCounts::nan_scales)
-      .def("signal_to_noise_db", &BlockCounts::signal_to_noise_db,
-           "10 log10 of signal over error; infinity without error, NaN without signal.")
-      .def("merge", &BlockCounts::merge, nb::arg("part"), "Adds the counts of another part or step.");
-}
-
 }  // namespace
 
 void bind_operands(nb::module_& module) {
@@ -154,7 +131,6 @@ void bind_operands(nb::module_& module) {
   module.def(
       "check_operand_sums", check_sums, nb::arg("rules"), nb::arg("products"),
       "Raises ValueError where rules give operands formats and the order of sums rounds them to another.");
-  bind_counts(module);
   nb::class_<OperandCaster>(module, "OperandCast", operand_cast_documentation)
       .def(nb::init<const std::string&, const std::string&>(), nb::arg("format"), nb::arg("place"))
       .def(

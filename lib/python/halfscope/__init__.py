@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from halfscope._core import (
+        BlockCounts,
         Histogram,
         LossScaler,
         UpdateCounters,
         WhatIf,
+        count_blocks,
         dot,
         lost_updates,
         update_ratios,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "BlockCounts",
     "Encoded",
     "Explorer",
     "Histogram",
@@ -41,6 +44,7 @@ __all__ = [
     "WhatIf",
     "advise_scale",
     "analyze",
+    "count_blocks",
     "decode",
     "dot",
     "encode",
