@@ -18,6 +18,7 @@ from halfscope.torch.totals import ROLES
 
 SAMPLES, STEPS, EVERY = 12, 4, 2
 STATES = {"observe_roles": "optimizer_state", "format": "bf16"}
+BLOCKS = {"observe_roles": "optimizer_state", "format": "mxfp4"}
 
 
 def network() -> torch.nn.Module:
@@ -53,7 +54,7 @@ def watched_training(model: torch.nn.Module, part: slice, clip: bool = False, **
 
 def ddp(rank: int, part: slice, folder: Path, **options: object) -> object:
     model = torch.nn.parallel.DistributedDataParallel(network())
-    return watched_training(model, part, out=folder / "shared", **options)
+    return watched_training(model, part, out=shared_folder(folder, options), **options)
 
 
 def fsdp(rank: int, part: slice, folder: Path, **options: object) -> object:
@@ -63,7 +64,12 @@ def fsdp(rank: int, part: slice, folder: Path, **options: object) -> object:
     for layer in (model[0], model[2]):
         fully_shard(layer)
     fully_shard(model)
-    return watched_training(model, part, out=folder / "shared", **options)
+    return watched_training(model, part, out=shared_folder(folder, options), **options)
+
+
+def shared_folder(folder: Path, options: dict) -> Path | None:
+    """Counts of blocks have no records."""
+    return None if options.get("format") == BLOCKS["format"] else folder / "shared"
 
 
 CASES = {
@@ -73,6 +79,8 @@ CASES = {
     "fsdp clipped": lambda *given: fsdp(*given, clip=True),
     "ddp states": lambda *given: ddp(*given, **STATES),
     "fsdp states": lambda *given: fsdp(*given, **STATES),
+    "ddp blocks": lambda *given: ddp(*given, **BLOCKS),
+    "fsdp blocks": lambda *given: fsdp(*given, **BLOCKS),
     "alone": lambda rank, part, folder: watched_training(
         torch.nn.parallel.DistributedDataParallel(network()), part, ranks="alone", out=folder / f"own{rank}"
     ),
@@ -153,6 +161,22 @@ SINGLE = {
 }
 
 
+def histograms_of(watched: object) -> dict:
+    """By role and tensor, as one process names it."""
+    return {
+        role: {name.removeprefix("module."): found.record() for name, found in watched.histograms(role).items()}
+        for role in ROLES
+    }
+
+
+def blocks_of(watched: object) -> dict:
+    """Numbers of the counts of blocks, by role and tensor."""
+    table = watched.blocks()
+    return {
+        f"{role} {name.removeprefix('module.')}": table[name, role].counts.numbers().tolist() for name, role in table
+    }
+
+
 def main() -> None:
     case, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
@@ -163,10 +187,7 @@ def main() -> None:
         share = SAMPLES // size
         watched = CASES[case](rank, slice(rank * share, (rank + 1) * share), folder)
         watched.report()
-        found = {
-            role: {name.removeprefix("module."): h.record() for name, h in watched.histograms(role).items()}
-            for role in ROLES
-        }
+        found = blocks_of(watched) if case.endswith("blocks") else histograms_of(watched)
         (folder / f"rank{rank}.json").write_text(json.dumps({"histograms": found, "verdict": watched.verdict()}))
         dist.barrier()
     dist.destroy_process_group()

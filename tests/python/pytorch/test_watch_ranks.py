@@ -71,6 +71,23 @@ def test_merged_counts_are_those_of_one_process(case: str, tmp_path: Path) -> No
     assert [update["elements"] for update in updates] == [16 * 31, 31, 31 * 7, 7]
 
 
+@pytest.mark.parametrize("case", ["ddp blocks", pytest.param("fsdp blocks", marks=needs_fsdp)])
+def test_merged_counts_of_blocks_are_those_of_one_process(case: str, tmp_path: Path) -> None:
+    import ranks
+
+    printed = run(case, tmp_path)
+    expected = ranks.blocks_of(ranks.watched_training(ranks.network(), slice(None), **ranks.BLOCKS))
+    by_role = {key.split()[0] for key in expected}
+    assert by_role == {"activation", "activation_gradient", "weight", "weight_gradient", "optimizer_state"}
+    for rank in range(SIZE):
+        found = counts_of(tmp_path, rank)
+        assert found.keys() == expected.keys()
+        for key in expected:  # a rank's gradients of activations are twice as large, which is another scale
+            if not key.startswith("activation_gradient"):
+                assert found[key] == expected[key], (rank, key)
+    assert "MXFP4 over 3 watched steps of 2 ranks:" in printed[0] and printed[1] == ""
+
+
 def test_each_rank_can_count_alone(tmp_path: Path) -> None:
     printed = run("alone", tmp_path)
     assert all("Over 3 watched steps: " in text for text in printed)

@@ -6,18 +6,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from halfscope import _core
 from halfscope.results.formats import describe, is_in_blocks
-from halfscope.torch.observations import OPTIMIZER_STATE
+from halfscope.torch.block_observations import BlockObservations, BlockWeights, Seen
+from halfscope.torch.block_totals import BlockTotals
+from halfscope.torch.observations import OPTIMIZER_STATE, Observations
 from halfscope.torch.records import Sinks
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.tensorboard import Board
 from halfscope.torch.tensors import Choice
-
-_IN_BLOCKS = (
-    "each of its blocks has a scale of its own, whatever the loss scale is; give its elements' format, or count blocks"
-    " with halfscope.torch.emulate(...).operands(), and in a file with halfscope analyze --formats"
-)
+from halfscope.torch.totals import Totals
+from halfscope.torch.weights import Weights
 
 
 class Plan:
@@ -29,14 +31,27 @@ class Plan:
         if every < 1:
             raise ValueError(f"watch: every={every}; give 1 or more steps")
         self.every, self.choice = every, choice
-        self.format: str = _canonical(format)
+        self.in_blocks = isinstance(format, str) and is_in_blocks(format)
+        self.format: str = format if self.in_blocks else _canonical(format)
         roles = {observe_roles} if isinstance(observe_roles, str) else set(observe_roles)
         if not roles <= {OPTIMIZER_STATE}:
             raise ValueError(
                 f"watch: observe_roles={observe_roles!r}; give {OPTIMIZER_STATE!r} or nothing: all others are observed"
             )
         self.optimizer_state = bool(roles)
-        self.operations = operations
+        self.operations = operations and not self.in_blocks
+
+    def observe(self) -> Seen:
+        """Observations of a step that begins."""
+        return BlockObservations(self.format) if self.in_blocks else Observations(self.format)
+
+    def weights(self, owned: dict[str, torch.nn.Parameter]) -> Weights | BlockWeights:
+        """An optimizer's parameters, to be counted when it steps."""
+        return BlockWeights(owned) if self.in_blocks else Weights(owned)
+
+    def totals(self) -> Totals | BlockTotals:
+        """Counts of all steps, none yet."""
+        return BlockTotals(self.format) if self.in_blocks else Totals(self.format)
 
 
 def _canonical(format: object) -> str:
@@ -44,10 +59,10 @@ def _canonical(format: object) -> str:
     if not isinstance(format, str):
         raise TypeError(f"watch: format={format!r}; give a name, such as 'bf16', 'fp8_e4m3' or 'e5m7'")
     try:
+        _core.code_bits(format)
         return describe(format)["format"]
     except ValueError as error:
-        reason = _IN_BLOCKS if is_in_blocks(format) else error
-        raise ValueError(f"watch: format={format!r}: {reason}") from None
+        raise ValueError(f"watch: format={format!r}: {error}") from None
 
 
 class Trainers:
@@ -64,6 +79,15 @@ class Outputs:
 
     def __init__(self, out: Path | str | RunFolder | None, tensorboard: object, ranks: Any) -> None:
         self.out, self.tensorboard, self.ranks = out, tensorboard, ranks
+
+    def refuse_for(self, format: str) -> None:
+        """Raises ValueError if there are destinations: their records are histograms for a loss scale."""
+        for name, given in (("out", self.out), ("tensorboard", self.tensorboard)):
+            if given is not None:
+                raise ValueError(
+                    f"watch: {name}={given!r} takes no counts of blocks, as of {format!r}; leave it out and keep"
+                    " blocks().to_pandas()"
+                )
 
     def open(self, first_rank: bool) -> Sinks:
         """One rank writes for all."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.observations import OPTIMIZER_STATE, Observations
+from halfscope.torch.block_observations import Seen
+from halfscope.torch.observations import OPTIMIZER_STATE
 
 
 class OptimizerStates:
@@ -19,7 +20,7 @@ class OptimizerStates:
     def __init__(self, optimizer: Any, parameters: dict[str, torch.nn.Parameter]) -> None:
         self._optimizer, self._parameters = optimizer, parameters
 
-    def count(self, seen: Observations) -> None:
+    def count(self, seen: Seen) -> None:
         """Each tensor under the parameter's name and its own: "fc.weight.exp_avg"."""
         seen.count_all(OPTIMIZER_STATE, self._tensors(), 1.0)
 

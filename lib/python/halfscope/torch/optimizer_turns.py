@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from halfscope.torch.words import listed
 from halfscope.torch.wrapping import wrap_method
 
 
@@ -72,12 +73,12 @@ class OptimizerTurns:
         took = f", in {self.alone[place]} of them while another optimizer stepped" if self.alone[place] else ""
         return (
             f"{self._called(place)} had infinite or NaN gradients in {_steps(self.skipped[place])}{took}, and lowered "
-            f"the scale for all: {_listed(found)}. A GradScaler of its own keeps its overflows from the others."
+            f"the scale for all: {listed(found)}. A GradScaler of its own keeps its overflows from the others."
         )
 
     def _refusal(self, place: int) -> str:
         owned = [parameter for group in self.optimizers[place].param_groups for parameter in group["params"]]
-        names = _listed([self.names.get(id(parameter), "a parameter outside of the model") for parameter in owned])
+        names = listed([self.names.get(id(parameter), "a parameter outside of the model") for parameter in owned])
         return (
             f"The scaler refused to step o{self._called(place)[1:]} in {_steps(self.refused[place])}: none of its "
             f"parameters ({names}) had a gradient. Call scaler.step only for optimizers that took part in the "
@@ -95,8 +96,3 @@ def _numbers(gradient: torch.Tensor) -> torch.Tensor:
 
 def _steps(count: int) -> str:
     return f"{count} step{'s' * (count != 1)}"
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join(every) if len(every) <= 4 else f"{', '.join(every[:3])} and {len(every) - 3} more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -10,8 +11,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from halfscope import Histogram, UpdateCounters
+from halfscope import BlockCounts, Histogram, UpdateCounters
 from halfscope.results.loss_scales import GRADIENTS
+from halfscope.torch.block_observations import WEIGHT, BlockObservations, Seen
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
 from halfscope.torch.tensors import FORMATS
 
@@ -19,6 +21,7 @@ LAYER_ROLES = ("activation", "activation_gradient")
 PARAMETER_ROLES = ("weight_gradient", AT_OPTIMIZER, "update_ratio")
 _FORMATS = (*FORMATS.values(), "another")
 _COUNTS = len(Histogram().numbers()) - 1  # the last one is max_abs, which does not add up
+_BLOCK_COUNTS = len(BlockCounts().numbers())
 _PATIENCE = timedelta(seconds=60)
 _meetings = 0
 
@@ -33,7 +36,7 @@ class Alone:
 
     size, first = 1, True
 
-    def merge(self, seen: Observations, scale: float) -> None:
+    def merge(self, seen: Seen, scale: float) -> None:
         """Nothing: the counts are whole."""
 
 
@@ -79,13 +82,16 @@ class Ranks:
         if any(store.get(key).decode() != digest for key in keys):
             raise ValueError("watch: the ranks watch other layers, or for other formats or roles; give ranks='alone'")
 
-    def merge(self, seen: Observations, scale: float) -> None:
+    def merge(self, seen: Seen, scale: float) -> None:
         """Puts the counts of all ranks in the place of this rank's: one all_reduce. `scale` is the step's.
 
         Counts of layers add up, and those of shards (DTensors). Copies of a parameter have the same gradients and
         updates on every rank: the first rank's count, and of an optimizer's state the first one's that has it.
         """
-        owners = self._owners_of_states(seen) if self._has_states else {}
+        if isinstance(seen, BlockObservations):
+            self._merge_blocks(seen)
+            return
+        owners = self._owners_of_states(seen.histograms)
         keys = [*self._keys, *owners]
         histograms = np.zeros((len(keys), _COUNTS + self.size), np.int64)
         for row, key in zip(histograms, keys):
@@ -104,13 +110,26 @@ class Ranks:
         for block, name in zip(updates, self._parameters):
             _put_updates(seen, name, block)
 
-    def _owners_of_states(self, seen: Observations) -> dict[tuple[str, str], int]:
+    def _merge_blocks(self, seen: BlockObservations) -> None:
+        owners = self._owners_of_states(seen.counts)
+        weights = [(WEIGHT, name) for name in self._parameters]
+        keys = [*self._keys, *weights, *owners]
+        numbers = np.zeros((len(keys), _BLOCK_COUNTS), np.int64)
+        for row, key in zip(numbers, keys):
+            if key in seen.counts and (key[0] in LAYER_ROLES or self._is_ours(key, owners.get(key, 0))):
+                row[:] = seen.counts[key].numbers()
+        (numbers,) = self._add_up(numbers)
+        seen.counts = {key: BlockCounts.from_numbers(row) for key, row in zip(keys, numbers) if row.any()}
+
+    def _owners_of_states(self, found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """By role and tensor, in the same order everywhere, the first rank that has it; an optimizer names its states.
 
         Some optimizers keep a parameter's state on one rank only.
         """
+        if not self._has_states:
+            return {}
         names: list[list[str]] = [[] for _ in range(self.size)]
-        own = [name for role, name in seen.histograms if role == OPTIMIZER_STATE]
+        own = [name for role, name in found if role == OPTIMIZER_STATE]
         dist.all_gather_object(names, own, group=self._group)
         owners = {name: rank for rank in reversed(range(self.size)) for name in names[rank]}
         return {(OPTIMIZER_STATE, name): owners[name] for name in sorted(owners)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from halfscope.torch.block_observations import Seen
 from halfscope.torch.observations import Observations
 from halfscope.torch.run_folder import RunFolder
 from halfscope.torch.step_records import gradient_record
@@ -34,15 +35,15 @@ class Records:
         if self._folder:
             self._folder.begin(settings)
 
-    def add(self, record: dict[str, Any], seen: Observations | None) -> None:
-        """seen: of a watched step."""
-        if seen is not None:
+    def add(self, record: dict[str, Any], seen: Seen | None) -> None:
+        """seen: of a watched step. Counts of blocks are in no record."""
+        if isinstance(seen, Observations):
             record["gradients"] = gradient_record(seen, record["scale"])
             self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
             if self._board:
                 self._board.add(record["step"], record["scale"], seen)
         self._write_held()
-        self._held = (record, seen)
+        self._held = (record, seen if isinstance(seen, Observations) else None)
 
     def lacks_loss(self) -> bool:
         """Whether the step that ended last has none."""

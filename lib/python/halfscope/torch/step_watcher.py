@@ -11,9 +11,11 @@ import torch
 from halfscope._core import set_thread_count
 from halfscope.torch.arguments import Plan, Trainers
 from halfscope.torch.backward_gradients import BackwardGradients, hook_gradient
+from halfscope.torch.block_observations import Seen
+from halfscope.torch.block_totals import BlockTotals
 from halfscope.torch.fused_optimizer import scale_left, will_skip
 from halfscope.torch.layers import Layers
-from halfscope.torch.observations import AT_OPTIMIZER, Observations
+from halfscope.torch.observations import AT_OPTIMIZER
 from halfscope.torch.operation_watch import OperationWatch
 from halfscope.torch.optimizer_states import OptimizerStates
 from halfscope.torch.ranks import Alone, Ranks
@@ -22,7 +24,6 @@ from halfscope.torch.scaler_steps import ScalerSteps
 from halfscope.torch.steps import StepHooks, parameters_of, stepping_scaler
 from halfscope.torch.totals import Totals
 from halfscope.torch.weak_hooks import WeakHook
-from halfscope.torch.weights import Weights
 from halfscope.torch.wrapping import wrap_method
 
 # Takes the mode off again where a forward pass ends in an error; older PyTorch has no such hook.
@@ -33,7 +34,7 @@ class Book(NamedTuple):
     """Where the observations of a step go when it ends."""
 
     ranks: Alone | Ranks
-    totals: Totals
+    totals: Totals | BlockTotals
     records: Records
 
 
@@ -54,7 +55,7 @@ class StepWatcher:
         if not self.layers.named() and not self.parameters:
             raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
         owned = list(map(self._owned_by, self._optimizers))
-        self._weights = list(map(Weights, owned))
+        self._weights = list(map(plan.weights, owned))
         self._states = list(map(OptimizerStates, self._optimizers, owned)) if plan.optimizer_state else []
         trained = set().union(*map(parameters_of, self._optimizers))
         if not any(id(parameter) in trained for parameter in model.parameters()):
@@ -67,7 +68,7 @@ class StepWatcher:
         self.operations: OperationWatch | None = None  # where the forward pass can be followed
         self._looks_at_operations = False
         self._closers: list[Callable[[], None]] = []
-        self._seen: Observations | None = None
+        self._seen: Seen | None = None
         self._loss: float | None = None  # loss of the step under way, as is the scale
         self._known_scale: float | None = None
 
@@ -118,7 +119,7 @@ class StepWatcher:
         return self.steps == 0 or (self.steps + 1) % self._plan.every == 0
 
     def _begin_step(self) -> None:
-        self._seen = Observations(self._plan.format) if self._observes() else None
+        self._seen = self._plan.observe() if self._observes() else None
         self._stepped = self._forward_begun = False
         self._loss = self._known_scale = None
         if self._seen is None:
@@ -163,7 +164,7 @@ class StepWatcher:
         if tensor.requires_grad:
             hook_gradient(tensor, WeakHook(self._after_backward, self._seen, (name, self._scale(), tensor.output_nr)))
 
-    def _after_backward(self, seen: Observations, about: tuple[str, float, int], gradients: Any) -> None:
+    def _after_backward(self, seen: Seen, about: tuple[str, float, int], gradients: Any) -> None:
         """gradients: of all results of an operation, or, of a leaf, its gradient."""
         name, scale, place = about
         gradient = gradients[place] if isinstance(gradients, tuple) else gradients

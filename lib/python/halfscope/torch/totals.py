@@ -11,6 +11,7 @@ from halfscope import Explorer, Histogram, ScaleAdvice, advise_scale
 from halfscope._core import ExplorerData
 from halfscope.results.formats import describe
 from halfscope.results.loss_scales import GRADIENTS, gradient_name
+from halfscope.torch.block_observations import Seen
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
 
 ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
@@ -38,7 +39,8 @@ class Totals:
         self._judged: dict[tuple[str, str], Histogram | None] = {}
         self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
 
-    def add(self, seen: Observations) -> None:
+    def add(self, seen: Seen) -> None:
+        assert isinstance(seen, Observations)
         self.steps += 1
         self.changed_steps += any(role == AT_OPTIMIZER for role, _ in seen.histograms)
         for key, histogram in seen.all_unscaled():

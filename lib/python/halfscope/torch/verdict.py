@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from halfscope import Histogram
@@ -10,6 +9,7 @@ from halfscope.results.formats import has_range_of_fp32, label
 from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, together
 from halfscope.torch.totals import Totals
+from halfscope.torch.words import called, listed, number, percent
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def verdict(totals: Totals, about: Circumstances) -> str:
             sentences.append(_loss_scale(totals))
         sentences += [_flushed(totals, about), *_flushed_before(totals), *_infinite(gradients), *_changed(totals)]
         sentences += [*_updates(totals), *_optimizer_state(totals)]
-    return "\n".join([*sentences, *_gaps(totals, about)])
+    return "\n".join([*sentences, *gaps(totals.steps, totals.unreadable, about)])
 
 
 def _overflow(totals: Totals) -> list[str]:
@@ -47,10 +47,10 @@ def _overflow(totals: Totals) -> list[str]:
     )
     if not worst:
         return _not_finite(totals)
-    shares = [f"{_called(name)} ({beyond[name]} of {activations[name].elements} elements)" for name in worst]
+    shares = [f"{called(name)} ({beyond[name]} of {activations[name].elements} elements)" for name in worst]
     return [
         f"{label(totals.format)} overflows in the outputs of {len(worst)} of {len(activations)} layers, which no loss "
-        f"scale helps: {_listed(shares)}. Keep these layers in {_wider(totals.format)}.",
+        f"scale helps: {listed(shares)}. Keep these layers in {_wider(totals.format)}.",
         *_not_finite(totals),
     ]
 
@@ -64,10 +64,10 @@ def _not_finite(totals: Totals) -> list[str]:
     }
     if not found:
         return []
-    shares = [f"{_called(name)} ({count} of {totals.of['activation'][name].elements})" for name, count in found.items()]
+    shares = [f"{called(name)} ({count} of {totals.of['activation'][name].elements})" for name, count in found.items()]
     return [
         f"Outputs are infinite or NaN in the run's own format, before any cast to {label(totals.format)}: "
-        f"{_listed(shares)}. Look at the inputs and the loss first."
+        f"{listed(shares)}. Look at the inputs and the loss first."
     ]
 
 
@@ -112,7 +112,7 @@ def _flushed(totals: Totals, about: Circumstances) -> str:
         kept = (found for name, found in totals.of[role].items() if not totals.flushed_before(role, name))
         whole = together(kept, totals.format)
         if whole.nonzero:
-            parts.append(f"{_percent(whole.what_if(1.0).flushed_fraction)} of the {role.replace('_', ' ')}s")
+            parts.append(f"{percent(whole.what_if(1.0).flushed_fraction)} of the {role.replace('_', ' ')}s")
     if not parts:
         return f"{opening}: what {label(totals.format)} flushes of the gradients is unknown."
     return f"{opening}: without loss scaling {label(totals.format)} flushes {' and '.join(parts)}."
@@ -134,8 +134,8 @@ def _narrow(totals: Totals, tensors: dict[tuple[str, str], Histogram], subject: 
     for format, narrow in by_format.items():
         whole = together(narrow.values(), totals.format)
         sentences.append(
-            f"{subject.format(_number(narrow, 'tensor'))} {label(format)} already "
-            f"({_listed(map(_called, narrow))}): {whole.zeros} of {whole.elements} elements are exact zeros, and "
+            f"{subject.format(number(narrow, 'tensor'))} {label(format)} already "
+            f"({listed(map(called, narrow))}): {whole.zeros} of {whole.elements} elements are exact zeros, and "
             f"{label(format)} may have flushed them. Watch a run in {_wider(totals.format)} to know."
         )
     return sentences
@@ -145,7 +145,7 @@ def _infinite(gradients: dict[tuple[str, str], Histogram]) -> list[str]:
     only = [name for (_, name), found in gradients.items() if found.infinities + found.nans and not found.nonzero]
     if not only:
         return []
-    return [f"All gradients of {_number(only, 'tensor')} were infinite or NaN: {_listed(map(_called, only))}."]
+    return [f"All gradients of {number(only, 'tensor')} were infinite or NaN: {listed(map(called, only))}."]
 
 
 def _changed(totals: Totals) -> list[str]:
@@ -172,14 +172,14 @@ def _updates(totals: Totals) -> list[str]:
     if totals.nonzero_updates:
         share = totals.lost_updates / totals.nonzero_updates
         sentences.append(
-            f"{label(totals.format)} weights would lose {_percent(share)} of the updates{_master_copy(share)}."
+            f"{label(totals.format)} weights would lose {percent(share)} of the updates{_master_copy(share)}."
         )
     for format, found in totals.stalled.items():
         if found.with_gradient:
             share = found.unmoved / found.with_gradient
             sentences.append(
                 f"{label(format)} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
-                f"({_percent(share)}){_master_copy(share)}."
+                f"({percent(share)}){_master_copy(share)}."
             )
     return sentences
 
@@ -196,11 +196,11 @@ def _optimizer_state(totals: Totals) -> list[str]:
 
 def _cast_of_state(totals: Totals, by_name: dict[str, list[Histogram]]) -> list[str]:
     casts = {name: together(found, totals.format).what_if(1.0) for name, found in by_name.items()}
-    flushed = [f"{_percent(cast.flushed_fraction)} of {name}" for name, cast in casts.items() if cast.nonzero]
+    flushed = [f"{percent(cast.flushed_fraction)} of {name}" for name, cast in casts.items() if cast.nonzero]
     if not flushed:
         return []
     beyond = [f"{cast.overflow} elements of {name}" for name, cast in casts.items() if cast.overflow]
-    overflow = f" and overflow in {_listed(beyond)}" if beyond else ""
+    overflow = f" and overflow in {listed(beyond)}" if beyond else ""
     harmed = beyond or any(cast.flushed_fraction >= 0.01 for cast in casts.values())
     return [
         f"{label(totals.format)} optimizer state would flush {' and '.join(flushed)}{overflow}"
@@ -212,42 +212,23 @@ def _master_copy(share: float) -> str:
     return "" if share < 0.01 else ": keep an FP32 master copy"
 
 
-def _gaps(totals: Totals, about: Circumstances) -> list[str]:
+def gaps(watched: int, unreadable: dict[str, str], about: Circumstances) -> list[str]:
+    """Lines on what was not seen; watched: steps; unreadable: reasons by tensor."""
     sentences = []
-    if about.unseen and totals.steps:
+    if about.unseen and watched:
         hint = (
             " torch.compile ignores hooks on what it compiled before: watch first, or call torch._dynamo.reset()."
             if about.compiled
             else ""
         )
-        names = _listed(map(_called, about.unseen))
+        names = listed(map(called, about.unseen))
         sentences.append(f"{len(about.unseen)} of {about.layers} layers were never called: {names}.{hint}")
     if about.unowned:
         sentences.append(
-            f"{_number(about.unowned, 'parameter')} of the model in no optimizer that was given, updates not counted: "
-            f"{_listed(about.unowned)}."
+            f"{number(about.unowned, 'parameter')} of the model in no optimizer that was given, updates not counted: "
+            f"{listed(about.unowned)}."
         )
-    if totals.unreadable:
-        reasons = [f"{_called(name)} ({reason})" for name, reason in totals.unreadable.items()]
-        sentences.append(f"{_number(reasons, 'tensor')} could not be read: {_listed(reasons)}.")
+    if unreadable:
+        reasons = [f"{called(name)} ({reason})" for name, reason in unreadable.items()]
+        sentences.append(f"{number(reasons, 'tensor')} could not be read: {listed(reasons)}.")
     return sentences
-
-
-def _listed(names: Iterable[str]) -> str:
-    """At most four of them."""
-    every = list(names)
-    return ", ".join(every) if len(every) <= 4 else f"{', '.join(every[:3])} and {len(every) - 3} more"
-
-
-def _number(things: object, noun: str) -> str:
-    size = len(things)  # type: ignore[arg-type]
-    return f"{size} {noun}{'s' * (size != 1)}"
-
-
-def _called(name: str) -> str:
-    """The model itself has no name where it is a layer."""
-    return name or "the model"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

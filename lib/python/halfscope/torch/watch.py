@@ -11,6 +11,8 @@ import torch
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.results.formats import label
 from halfscope.torch.arguments import Outputs, Plan, Trainers
+from halfscope.torch.block_table import BlockTable
+from halfscope.torch.block_totals import BlockTotals, block_verdict
 from halfscope.torch.diagnosis.finding import wrapped
 from halfscope.torch.ranks import Counted, ranks_of
 from halfscope.torch.records import Records
@@ -23,6 +25,10 @@ from halfscope.torch.verdict import Circumstances, verdict
 _UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
 _OUTSIDE = "operations outside of the model, such as the loss; the backward pass; roundings that add up between layers"
 _BETWEEN = "operations between layers, such as products, masks and softmax"
+_UNSEEN_BLOCKS = (
+    "Not looked at: blocks along other axes, as the operands of a backward pass have them. "
+    "halfscope.torch.emulate(...).operands() has the operands of all products."
+)
 
 
 def watch(
@@ -51,8 +57,10 @@ def watch(
     optimizer: one, or all that train the model; a step then ends with the `step` of the last one.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     format: "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY: what the tensors would be cast to, and in which the
-        weights would be stored. All counts, records and sentences are about it. `emulate` counts
-        the blocks of block formats such as "mxfp4".
+        weights would be stored. All counts, records and sentences are about it. Or a block format, "mxfp4" or
+        "nvfp4": outputs, weights and their gradients are counted by block, along the last axis (of tensors with four
+        axes the second), and `blocks` has the counts. Vectors among the weights, updates and operations are not looked
+        at, and nothing is recorded.
     observe_roles: "optimizer_state" also counts what the optimizer keeps per parameter, such as Adam's exp_avg and
         exp_avg_sq, after each watched step.
     out: a folder that gets the records of the run, for `tools/figures` and `halfscope.results.read_experiment`.
@@ -63,8 +71,9 @@ def watch(
         the report names the first that the format would make infinite or NaN, with its line. PyTorch 2.1.
 
     Raises ValueError where `every` is not positive, `format` or a role is unknown, the patterns leave nothing to watch,
-    no optimizer has a parameter of the model, `out` holds a run already or other ranks do not watch the same; TypeError
-    for arguments of other types; ImportError where `tensorboard` is a folder and TensorBoard is not installed.
+    no optimizer has a parameter of the model, `out` holds a run already, other ranks do not watch the same, or a block
+    format comes with `out` or `tensorboard`; TypeError for arguments of other types; ImportError where `tensorboard` is
+    a folder and TensorBoard is not installed.
     """
     plan = Plan(every, Choice(include, exclude), format, observe_roles, operations)
     return Watch(model, plan, Trainers(optimizer, scaler), Outputs(out, tensorboard, ranks))
@@ -79,11 +88,13 @@ class Watch:
     """Result of `watch`; a context manager that closes itself."""
 
     def __init__(self, model: torch.nn.Module, plan: Plan, trainers: Trainers, outputs: Outputs) -> None:
+        if plan.in_blocks:
+            outputs.refuse_for(plan.format)
         self._watcher = StepWatcher(model, plan, trainers)
         counted = Counted(self.layers, self._watcher.parameters, plan.format, plan.optimizer_state)
         self._ranks = ranks_of(outputs.ranks, counted)
         self._records = Records(outputs.open(self._ranks.first))
-        self._totals = Totals(plan.format)
+        self._totals = plan.totals()
         settings = {"every": plan.every, "loss_scale": "none" if trainers.scaler is None else "dynamic"}
         self._records.begin(settings if plan.format == "fp16" else {**settings, "format": plan.format})
         self._watcher.start(model, Book(self._ranks, self._totals, self._records))
@@ -122,13 +133,18 @@ class Watch:
         """
         if self._ranks.first:
             print(wrapped(self.verdict()))
-            print(_UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE))
+            print(self._not_looked_at())
             if page is not None:
                 self.explore().write(page)
 
+    def _not_looked_at(self) -> str:
+        if isinstance(self._totals, BlockTotals):
+            return wrapped(_UNSEEN_BLOCKS)
+        return _UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE)
+
     def explore(self) -> Explorer:
         """The explorer of the gradients of layers and weights, all watched steps together: a page, or a widget."""
-        return self._totals.explore(f"Gradients in {label(self.format)}")
+        return self._for_a_loss_scale("explore").explore(f"Gradients in {label(self.format)}")
 
     def verdict(self) -> str:
         """The text that `report` prints."""
@@ -139,7 +155,9 @@ class Watch:
         )  # fmt: skip
         operations = watcher.operations
         seen = [] if operations is None else operations.words()
-        text = "\n".join([*seen, verdict(self._totals, about), *watcher.scaler_steps.words()])
+        totals = self._totals
+        counted = block_verdict(totals, about) if isinstance(totals, BlockTotals) else verdict(totals, about)
+        text = "\n".join([*seen, counted, *watcher.scaler_steps.words()])
         finding = None if operations is None else operations.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
@@ -152,17 +170,36 @@ class Watch:
         """
         if role not in ROLES:
             raise ValueError(f"histograms: role {role!r}; give one of {', '.join(ROLES)}")
-        return self._totals.histograms(role)
+        return self._for_a_loss_scale("histograms").histograms(role)
 
     def histogram(self, role: str = "weight_gradient") -> Histogram:
         """Histogram of all tensors together."""
         if role not in ROLES:
             raise ValueError(f"histogram: role {role!r}; give one of {', '.join(ROLES)}")
-        return self._totals.together(role)
+        return self._for_a_loss_scale("histogram").together(role)
+
+    def blocks(self) -> BlockTable:
+        """Counts of a block format by tensor and role, over all watched steps; `print` shows the noisiest tensors.
+
+        roles: "activation" (outputs of layers), "activation_gradient", "weight" (as each step leaves them),
+        "weight_gradient" (of the backward pass) and "optimizer_state" where it was asked for. Raises ValueError for a
+        format without blocks.
+        """
+        if not isinstance(self._totals, BlockTotals):
+            raise ValueError(f"blocks: {self.format} has none; histograms() has its counts")
+        return self._totals.table()
+
+    def _for_a_loss_scale(self, method: str) -> Totals:
+        if isinstance(self._totals, BlockTotals):
+            raise ValueError(
+                f"{method}: each block of {self.format} has a scale of its own, whatever the loss scale is; "
+                "blocks() has its counts"
+            )
+        return self._totals
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights for the watched format; options as it has."""
-        return self._totals.advise_scale(**options)
+        return self._for_a_loss_scale("advise_scale").advise_scale(**options)
 
     def trace(self) -> list[dict]:
         """The watched steps, for `halfscope.replay`: what other loss scalers would have done, had gradients been FP16.
@@ -170,6 +207,7 @@ class Watch:
         `finite` is about the gradients' own type. FP32 gradients beyond FP16's largest number are finite, skip no step
         of the run and overflow in the replay: `would_overflow` counts them.
         """
+        self._for_a_loss_scale("trace")
         return self._records.trace()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulation.operand_table import Product
+from halfscope.torch.emulation.operand_book import Product
 from halfscope.torch.emulation.operation_rules import KINDS, OperationRules, is_of_operations
 from halfscope.torch.emulation.places import Computed
 from halfscope.torch.emulation.policies import Policy

@@ -20,7 +20,7 @@ from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.candidates import Candidates, keeping_fp32
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
-from halfscope.torch.emulation.operand_table import OperandTable
+from halfscope.torch.emulation.operand_book import OperandTable
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.product_operands import heads_of
 from halfscope.torch.emulation.report import report_text

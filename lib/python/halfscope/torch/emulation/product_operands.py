@@ -14,7 +14,7 @@ from halfscope import _core
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.marks import Marks, storage_key
 from halfscope.torch.emulation.nodes import Forward
-from halfscope.torch.emulation.operand_table import OperandBook, Product
+from halfscope.torch.emulation.operand_book import OperandBook, Product
 from halfscope.torch.emulation.operations import FIRST_FACTORS, Kind, Operation
 from halfscope.torch.emulation.parameters import Parameters
 from halfscope.torch.emulation.places import Place, Places, Region

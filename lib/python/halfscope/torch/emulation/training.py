@@ -21,7 +21,7 @@ from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import Additions, GradientAccumulator
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.nodes import numbers_nodes
-from halfscope.torch.emulation.operand_table import OperandBook
+from halfscope.torch.emulation.operand_book import OperandBook
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Computed, Places, replace_attribute

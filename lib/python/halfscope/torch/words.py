@@ -1,0 +1,27 @@
+"""Names, numbers and shares as sentences have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str]) -> str:
+    """At most four of them."""
+    every = list(names)
+    return ", ".join(every) if len(every) <= 4 else f"{', '.join(every[:3])} and {len(every) - 3} more"
+
+
+def number(things: object, noun: str) -> str:
+    """3 layers."""
+    size = len(things)  # type: ignore[arg-type]
+    return f"{size} {noun}{'s' * (size != 1)}"
+
+
+def called(name: str) -> str:
+    """The model itself has no name if it is a layer."""
+    return name or "the model"
+
+
+def percent(share: float) -> str:
+    """12.5 %."""
+    return f"{100 * share:.1f} %"
