@@ -35,11 +35,4 @@ inline constexpr std::array rules_in_steps{
     RuleSteps{scales_modelopt, steps_modelopt},
 };
 
-/// `quotient` of each of the largest magnitudes.
-template <float (*quotient)(float amax, const TensorFactors& tensor)>
-void quotients_of(std::span<const float> amax, const TensorFactors& tensor, std::span<float> to) {
-  const TensorFactors factors = tensor;  // a copy that `to` cannot alias
-  for (std::size_t i = 0; i < amax.size(); ++i) to[i] = quotient(amax[i], factors);
-}
-
 }  // namespace halfscope::detail

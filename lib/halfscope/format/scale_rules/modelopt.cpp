@@ -1,11 +1,13 @@
 // NVFP4 of ModelOpt: scales of 2^-9 at least, 1 for zeros; elements are divided.
+#include <halfscope/core/host_device.hpp>
+#include <halfscope/format/detail/quotients_of.hpp>
 #include <halfscope/format/detail/scale_arithmetic.hpp>
 #include <halfscope/format/detail/ue4m3_steps.hpp>
 
 namespace halfscope {
 namespace {
 
-float modelopt_quotient(float amax, const TensorFactors& tensor) {
+HALFSCOPE_HD float modelopt_quotient(float amax, const TensorFactors& tensor) {
   const float quotient = amax / (detail::largest_e2m1 * tensor.factor);
   const float positive = quotient == 0 ? 1 : quotient;
   return std::clamp(positive, 0x1p-9f, detail::largest_ue4m3);

@@ -1,4 +1,6 @@
 // NVFP4 of TransformerEngine: the block's scale in units of the tensor's, to the nearest E4M3, zero included.
+#include <halfscope/core/host_device.hpp>
+#include <halfscope/format/detail/quotients_of.hpp>
 #include <halfscope/format/detail/scale_arithmetic.hpp>
 #include <halfscope/format/detail/ue4m3_steps.hpp>
 
@@ -11,7 +13,7 @@ TensorFactors te_tensor(float amax, float largest) {
   return {amax / largest, amax == 0 || factor == 0 ? 1 : factor};
 }
 
-float te_quotient(float amax, const TensorFactors& tensor) {
+HALFSCOPE_HD float te_quotient(float amax, const TensorFactors& tensor) {
   const float sixth = tensor.factor * (1 / detail::largest_e2m1);
   return std::min(amax * sixth, detail::largest_ue4m3);
 }
@@ -24,7 +26,7 @@ float te_element_factor(float scale, const TensorFactors& tensor) {
 /// A scale rounds down by 1/17 of itself at most.
 constexpr float head_room = 17.0f / 16;
 
-float head_room_quotient(float amax, const TensorFactors& tensor) {
+HALFSCOPE_HD float head_room_quotient(float amax, const TensorFactors& tensor) {
   return te_quotient(amax * head_room, tensor);
 }
 

@@ -1,11 +1,13 @@
 // NVFP4 of torchao: scales of 2^-6 at least, so that the elements of small blocks flush.
+#include <halfscope/core/host_device.hpp>
+#include <halfscope/format/detail/quotients_of.hpp>
 #include <halfscope/format/detail/scale_arithmetic.hpp>
 #include <halfscope/format/detail/ue4m3_steps.hpp>
 
 namespace halfscope {
 namespace {
 
-float torchao_quotient(float amax, const TensorFactors& tensor) {
+HALFSCOPE_HD float torchao_quotient(float amax, const TensorFactors& tensor) {
   return std::clamp(amax / detail::largest_e2m1 / tensor.factor, 0x1p-6f, detail::largest_ue4m3);
 }
 

@@ -92,9 +92,14 @@ BlockScaler::BlockScaler(const BlockFormat& format, const TensorFactors& tensor)
 bool BlockScaler::are_ordinary(std::span<const BlockMaxima> blocks,
                                std::span<const BlockScale> scales) const {
   std::uint32_t beyond = 0;  // its sign bit is set by what is not ordinary
-  for (const BlockMaxima& block : blocks) beyond |= block.any + (sign_bit - infinity_bits);
+  const BlockMaxima* const block = blocks.data();
+#pragma omp simd reduction(| : beyond)
+  for (std::size_t i = 0; i < blocks.size(); ++i) beyond |= block[i].any + (sign_bit - infinity_bits);
   if (ordinary_codes_ > 0) {
-    for (const BlockScale& scale : scales) beyond |= scale.code + (sign_bit - ordinary_codes_);
+    const std::uint32_t least = sign_bit - ordinary_codes_;
+    const BlockScale* const scale = scales.data();
+#pragma omp simd reduction(| : beyond)
+    for (std::size_t i = 0; i < scales.size(); ++i) beyond |= scale[i].code + least;
     return beyond < sign_bit;
   }
   const auto is_ordinary = [this](const BlockScale& scale) { return is_ordinary_scale(scale, rule_->step); };
@@ -123,7 +128,9 @@ void BlockScaler::scale_by_quotients(std::span<const BlockMaxima> blocks, std::s
   std::array<std::uint32_t, part> codes;
   for (std::size_t at = 0; at < blocks.size(); at += part) {
     const std::size_t count = std::min(part, blocks.size() - at);
-    for (std::size_t i = 0; i < count; ++i) amax[i] = from_bits(blocks[at + i].number);
+    const BlockMaxima* const block = blocks.data() + at;
+#pragma omp simd
+    for (std::size_t i = 0; i < count; ++i) amax[i] = from_bits(block[i].number);
     ue4m3_->quotients(std::span(amax).first(count), tensor_, std::span(quotients).first(count));
     nearest_ue4m3(std::span(quotients).first(count), codes);
     for (std::size_t i = 0; i < count; ++i) to[at + i] = by_code_[codes[i]];
