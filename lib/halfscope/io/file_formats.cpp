@@ -119,9 +119,10 @@ std::vector<FormatCounts> count_small(const TensorMatrix& matrix, const FormatRe
 /// By all threads: the tensor's largest magnitude, then its tiles.
 std::vector<FormatCounts> count_large(const TensorMatrix& matrix, const FormatRequest& request) {
   const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(request.formats));
+  const std::vector<MatrixTile> rows = matrix_tiles(matrix.shape(), tile_unit({}));
   TensorMaximum maximum;
   work_through(
-      std::span<const MatrixTile>(tiles), [&](const MatrixTile& tile) { return matrix.maximum(tile); },
+      std::span<const MatrixTile>(rows), [&](const MatrixTile& part) { return matrix.maximum(part); },
       [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
   const FormatCounter counter(request.formats, maximum, request.exponents);
   std::vector<BlockCounts> all(request.formats.size());

@@ -34,7 +34,7 @@ struct MatrixTile {
 
 /// Tiles of about `tile_elements`, row by row: whole rows where one unit of them is not more.
 [[nodiscard]] inline std::vector<MatrixTile> matrix_tiles(const MatrixShape& shape, const MatrixShape& unit) {
-  constexpr std::int64_t tile_elements = std::int64_t{1} << 18;  // stays in the second-level cache
+  constexpr std::int64_t tile_elements = std::int64_t{1} << 19;  // stays in a cache, and reads are long
   const auto units = [](std::int64_t size) { return std::max<std::int64_t>(1, tile_elements / size); };
   const std::int64_t columns = std::min(shape.columns, units(unit.rows * unit.columns) * unit.columns);
   const std::int64_t rows = units(std::max<std::int64_t>(1, columns) * unit.rows) * unit.rows;
