@@ -209,6 +209,8 @@ class Analyze(WithFolder):
             {"name": "a", "elements": 1000, "nonzero": 950, "lost": 250, "nonfinite": 0, "lost_share": 250 / 950},
             {"name": "b", "elements": 3, "nonzero": 3, "lost": 2, "nonfinite": 0, "lost_share": 2 / 3},
         ])
+        verdict = "lost: 26.44 % of all nonzero updates; an FP32 master copy of the weights keeps them"
+        self.assertEqual(self.analyze(*words)["verdict"], verdict)
         self.complains(*words, "--fail-on", "lost_updates>50%", status=1, lines=[["b (66.67 %)"]])
         self.assertIn("26.32 %", self.run_ok("analyze", *words, "--include", "a"))
         both = self.analyze(self.planted(), *words)

@@ -86,7 +86,8 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);
   if (analysis.is_quantized) json["quantized"] = true;
   json["first_hurt"] = analysis.advice.first_hurt;
-  json["verdict"] = analysis.advice.verdict;
+  const bool has_updates_alone = analysis.tensors.empty() && !analysis.updates.empty();
+  json["verdict"] = has_updates_alone ? lost_words(analysis) : analysis.advice.verdict;
   json["tolerance"] = analysis.advisor.tolerance;
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);

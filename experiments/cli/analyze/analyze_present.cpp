@@ -199,7 +199,15 @@ std::string not_read_text(const Analysis& analysis, std::size_t width) {
   return text;
 }
 
-std::string lost_line(const Analysis& analysis) {
+std::string updates_text(const Analysis& analysis, std::size_t width) {
+  return fmt::format("Updates that would not change a weight stored as {}.\n\n{}\n{}\n",
+                     to_string(analysis.format), write_table(update_table(analysis), {.width = width}),
+                     lost_words(analysis));
+}
+
+}  // namespace
+
+std::string lost_words(const Analysis& analysis) {
   UpdateReport all;
   for (const UpdateReport& update : analysis.updates) {
     all.counts.elements += update.counts.elements;
@@ -208,19 +216,11 @@ std::string lost_line(const Analysis& analysis) {
     all.counts.lost += update.counts.lost;
   }
   const auto share = lost_updates_share(all);
-  if (!share) return "lost: no update is finite\n";
-  return fmt::format("lost: {} of all nonzero{} updates{}\n", share_words(*share),
+  if (!share) return "lost: no update is finite";
+  return fmt::format("lost: {} of all nonzero{} updates{}", share_words(*share),
                      all.counts.nonfinite > 0 ? " finite" : "",
                      all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
 }
-
-std::string updates_text(const Analysis& analysis, std::size_t width) {
-  return fmt::format("Updates that would not change a weight stored as {}.\n\n{}\n{}",
-                     to_string(analysis.format), write_table(update_table(analysis), {.width = width}),
-                     lost_line(analysis));
-}
-
-}  // namespace
 
 std::string share_words(double share) {
   if (share == 0) return "0";
@@ -248,7 +248,7 @@ std::string verdict_text(const Analysis& analysis, std::size_t width) {
   if (!analysis.tensors.empty() && !analysis.is_quantized)
     text += advice_text(analysis.advice.verdict, width);
   if (!analysis.tensors.empty()) text += window_text(analysis, width);
-  if (!analysis.updates.empty()) text += lost_line(analysis);
+  if (!analysis.updates.empty()) text += lost_words(analysis) + "\n";
   return text;
 }
 

@@ -31,6 +31,8 @@ void write_page(const AnalyzeRequest& request, const Analysis& analysis);
 /// Writes the explorer of the counted formats to the request's page. Throws RuntimeFailure where that fails.
 void write_formats_page(const AnalyzeRequest& request, const Analysis& analysis);
 
+/// "lost: 12.00 % of all nonzero updates; ...", of all updates together.
+[[nodiscard]] std::string lost_words(const Analysis& analysis);
 /// "0.1 %", or "<0.01 %" for what is not zero but too small to print.
 [[nodiscard]] std::string share_words(double share);
 
