@@ -128,6 +128,8 @@ def test_float64_updates() -> None:
         (lambda: halfscope.analyze({1: np.zeros(3, np.float32)}), TypeError, "the name 1 is no string"),
         (lambda: halfscope.analyze({"fc": np.zeros(3, int)}), TypeError, "^analyze: 'fc': an array of int64"),
         (lambda: halfscope.analyze({}, format="fp17"), ValueError, "unknown format 'fp17'"),
+        (lambda: halfscope.analyze({}, format="nvfp4"), ValueError, "'nvfp4' has blocks with a scale each; .* fp4_e2m1"),
+        (lambda: halfscope.Histogram(format="mxfp44"), ValueError, "unknown block format 'mxfp44'; did you mean 'mxfp4'"),
         (lambda: halfscope.analyze({"x": np.zeros(3, np.float32)}, tolerance=1.5), ValueError, "tolerance = 1.5"),
         (lambda: halfscope.analyze({}, tolerance=float("nan")), ValueError, "tolerance = nan"),
         (lambda: halfscope.analyze({}, headroom=65), ValueError, "headroom = 65: give 0 to 64"),

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <halfscope/format/bits.hpp>
+#include <halfscope/format/block_format.hpp>
 #include <halfscope/format/catalogue.hpp>
 #include <halfscope/format/quantizer.hpp>
 
@@ -129,6 +130,12 @@ void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
 }
 
 [[noreturn]] void throw_unknown_format(std::string_view name) {
+  if (is_block_format_name(name)) {
+    const BlockFormat block = parse_block_format(name);  // throws where it is a misspelt one
+    throw InvalidArgument(fmt::format(
+        "format '{}' has blocks with a scale each; give one without blocks, as {} of its elements", name,
+        to_string(block.element.format)));
+  }
   if (name.find("e8m0") != std::string_view::npos) {
     throw InvalidArgument(fmt::format(
         "format '{}': E8M0 has powers of two alone, the scales of MX blocks; give a format of such "
