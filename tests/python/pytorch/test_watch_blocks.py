@@ -134,6 +134,25 @@ def test_elements_that_are_not_finite_come_first() -> None:
     assert "the model's outputs (64 of 1024)" in watched.verdict()
 
 
+def test_gradients_beyond_all_formats_are_not_judged() -> None:
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, 1, optimizer=optimizer, format="nvfp4_16x16") as watched:
+        (model(normal(16, 64)).sum() * float("inf")).backward()
+        optimizer.step()
+    assert watched.verdict().startswith("Lower the loss scale first, or look at the loss: no gradient of the w")
+    assert "NVFP4 16x16 over 1 watched step:" in watched.verdict()
+
+
+def test_a_page_is_refused_before_anything_is_printed(capsys: pytest.CaptureFixture) -> None:
+    model = torch.nn.Linear(64, 64)
+    with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), format="mxfp4") as watched:
+        pass
+    with pytest.raises(ValueError, match="^report with a page: each block of mxfp4 has a scale"):
+        watched.report("page.html")
+    assert capsys.readouterr().out == ""
+
+
 def test_without_a_step_nothing_is_claimed() -> None:
     model = torch.nn.Linear(64, 64)
     with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), format="mxfp4") as watched:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from statistics import median_low
 from typing import NamedTuple
 
 from halfscope import BlockCounts
+from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.block_observations import BLOCK_ROLES, WEIGHT, BlockObservations, Seen
 from halfscope.torch.block_table import BlockRow, BlockTable
 from halfscope.torch.observations import OPTIMIZER_STATE
@@ -62,19 +64,29 @@ def block_verdict(totals: BlockTotals, about: Circumstances) -> str:
 
 
 def _name(totals: BlockTotals) -> str:
-    """MXFP4 for mxfp4; other names as they were typed."""
-    return totals.format if "(" in totals.format else totals.format.upper().replace("_", " ")
+    """MXFP4 for mxfp4, FP8 1x128 for fp8_1x128; names with a rule or in the grammar as they were typed."""
+    name = totals.format
+    return name if "(" in name or "/" in name else re.sub(r"(\d)X(\d)", r"\1x\2", name.upper().replace("_", " "))
 
 
 def _not_finite(totals: BlockTotals) -> list[str]:
     found = [row for role in ("activation", "weight") for row in totals.rows.values() if row.place == role]
     bad = [_place(row, f"{row.counts.nonfinite} of {row.counts.elements}") for row in found if row.counts.nonfinite]
+    lines = _without_finite_gradients(totals)
     if not bad:
-        return []
+        return lines
     return [
+        *lines,
         f"Look at the inputs and the loss first: elements are infinite or NaN before any cast to {_name(totals)}, in "
-        f"{listed(bad)}."
+        f"{listed(bad)}.",
     ]
+
+
+def _without_finite_gradients(totals: BlockTotals) -> list[str]:
+    rows = [row for row in totals.rows.values() if row.place in GRADIENTS]
+    if any(row.counts.nonfinite < row.counts.elements for row in rows) or not rows:
+        return []
+    return ["Lower the loss scale first, or look at the loss: no gradient of the watched steps was finite."]
 
 
 def _outstanding(totals: BlockTotals, roles: Iterable[str]) -> list[str]:

@@ -131,6 +131,8 @@ class Watch:
 
         page: a file, "gradients.html", that gets the gradients of layers and weights at any loss scale, for a browser.
         """
+        if page is not None:
+            self._for_a_loss_scale("report with a page")
         if self._ranks.first:
             print(wrapped(self.verdict()))
             print(self._not_looked_at())
