@@ -101,6 +101,14 @@ def test_the_report_names_the_layer_to_leave_out_and_a_training_that_runs(capsys
     assert {layer for layer, _ in emulated.operands()} == {"2"}
 
 
+def test_one_layer_that_loses_most_of_its_weights_stands_out() -> None:
+    model = torch.nn.Sequential(with_outliers()[0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, 1, optimizer=optimizer, format="mxfp4") as watched:
+        step(model, optimizer, normal(16, 64))
+    assert watched.verdict().startswith("Train in MXFP4, leave out 0 first: ")
+
+
 def test_nothing_stands_out_of_normal_numbers() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))

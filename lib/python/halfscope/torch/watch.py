@@ -12,7 +12,8 @@ from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.results.formats import label
 from halfscope.torch.arguments import Outputs, Plan, Trainers
 from halfscope.torch.block_table import BlockTable
-from halfscope.torch.block_totals import BlockTotals, block_verdict
+from halfscope.torch.block_totals import BlockTotals
+from halfscope.torch.block_verdict import block_verdict
 from halfscope.torch.diagnosis.finding import wrapped
 from halfscope.torch.ranks import Counted, ranks_of
 from halfscope.torch.records import Records
