@@ -6,7 +6,6 @@ usage: ranks.py CASE RANK SIZE FOLDER
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch.distributed as dist
 
 from halfscope.torch import Emulation, emulate, watch
 from halfscope.torch.totals import ROLES
+from rank_end import end_rank
 
 SAMPLES, STEPS, EVERY = 12, 4, 2
 STATES = {"observe_roles": "optimizer_state", "format": "bf16"}
@@ -190,9 +190,7 @@ def main() -> None:
         found = blocks_of(watched) if case.endswith("blocks") else histograms_of(watched)
         (folder / f"rank{rank}.json").write_text(json.dumps({"histograms": found, "verdict": watched.verdict()}))
         dist.barrier()
-    dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)
+    end_rank()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from halfscope.torch import emulate
+from rank_end import end_rank
 
 TOKENS, WIDTH, STEPS = 64, 32, 3
 
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> None:
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=size)
     torch.save(trained(recipe, wrapper, rank, size), folder / f"{rank}.pt")
-    dist.destroy_process_group()
+    end_rank()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ usage: sharded_ranks.py CASE RANK SIZE FOLDER
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import halfscope
 from emulated_mode import difference
 from halfscope.torch import Emulation, emulate
+from rank_end import end_rank
 
 STEPS, SAMPLES = 4, 6
 
@@ -299,9 +299,7 @@ def main(scripts: dict[str, Callable[[int, int], None]]) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     scripts[case](rank, size)
     dist.barrier()
-    dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)
+    end_rank()
 
 
 if __name__ == "__main__":
