@@ -104,6 +104,7 @@ def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
     summary = read_json(experiment / "summary.json")
     if "harm" in summary:  # hundreds of runs, whose summary holds a line of each
         _write_environment(_run_folders(experiment), made)
+        _report(program, "--save", experiment)  # by today's claims
         shutil.copy(experiment / "summary.json", made)
         (made / "report.txt").write_text(_report(program, experiment), encoding="utf-8")
         return

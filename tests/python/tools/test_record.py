@@ -156,6 +156,7 @@ def test_of_hundreds_of_trainings_the_summary_is_recorded(tmp_path: Path, progra
     kept = tmp_path / "kept/master-copy"
     assert sorted(path.name for path in kept.iterdir()) == ["environment.json", "report.txt", "summary.json"]
     assert (kept / "summary.json").read_bytes() == (experiment / "summary.json").read_bytes()
+    assert "made" in read(kept / "summary.json")  # anew, by the program's claims
     assert (kept / "report.txt").read_text() == "report of master-copy\n"
 
 
