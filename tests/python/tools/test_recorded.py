@@ -97,3 +97,17 @@ def test_recording_needs_the_standard_library_only() -> None:
     code = "import sys; sys.modules.update(dict.fromkeys(('numpy', 'pandas', 'matplotlib', 'halfscope._core')))\n"
     code += "import gpu_results"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True)
+
+
+def test_the_advisors_sentence_has_the_recorded_trainings() -> None:
+    """The constants in advisor.hpp, and what the pages say of them."""
+    summary = json.loads((ROOT / "experiments/recorded/cpu/advice-validity/summary.json").read_text())
+    judged = [summary["harm"][part] for part in ("advisor", "advisor_held_out")]
+    right, total = (sum(part[key] for part in judged) for key in ("right", "total"))
+    header = (ROOT / "lib/halfscope/scaling/advisor.hpp").read_text()
+    assert f"judged_trainings = {total}, rightly_judged_trainings = {right};" in header
+    for page in ("README.md", "docs/start/which-loss-scale.md"):
+        assert f"right in {right} of {total} trainings" in (ROOT / page).read_text(), page
+    first, held_out = ("{right} of {total}".format(**part) for part in judged)
+    rules = (ROOT / "docs/reference/loss-scalers.md").read_text()
+    assert f"in {first}, and in {held_out} of the tasks" in rules
