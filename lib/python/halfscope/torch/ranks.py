@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from halfscope import BlockCounts, Histogram, UpdateCounters
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.block_observations import WEIGHT, BlockObservations, Seen
+from halfscope.torch.block_observations import BLOCK_ROLES, WEIGHT, BlockObservations, Seen
 from halfscope.torch.observations import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
 from halfscope.torch.tensors import FORMATS
 
@@ -113,7 +113,7 @@ class Ranks:
     def _merge_blocks(self, seen: BlockObservations) -> None:
         owners = self._owners_of_states(seen.counts)
         weights = [(WEIGHT, name) for name in self._parameters]
-        keys = [*self._keys, *weights, *owners]
+        keys = [*(key for key in self._keys if key[0] in BLOCK_ROLES), *weights, *owners]
         numbers = np.zeros((len(keys), _BLOCK_COUNTS), np.int64)
         for row, key in zip(numbers, keys):
             if key in seen.counts and (key[0] in LAYER_ROLES or self._is_ours(key, owners.get(key, 0))):
