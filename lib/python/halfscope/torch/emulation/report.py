@@ -9,6 +9,7 @@ from halfscope.results.formats import label
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.policies import ROLES, Policy
 from halfscope.torch.observations import Stalled
+from halfscope.torch.words import percent
 
 _PLURALS = {
     "weight": "weights", "activation": "activations", "activation_gradient": "activation gradients",
@@ -45,7 +46,7 @@ def _flushed(book: Book) -> str:
     for role in ROLES:
         if role in by_role:
             names = {label(total.quantizer.partition("/")[0]) for total in by_role[role]}
-            parts.append(f"{_percent(_share(by_role[role]))} of the {_PLURALS[role]} ({', '.join(sorted(names))})")
+            parts.append(f"{percent(_share(by_role[role]))} of the {_PLURALS[role]} ({', '.join(sorted(names))})")
     return f"rounding flushed {'; '.join(parts)}"
 
 
@@ -87,7 +88,7 @@ def _worst(book: Book) -> list[str]:
     gradients = {name: total for (role, name), total in book.totals.items() if role == "activation_gradient"}
     ranked = sorted(gradients.items(), key=lambda item: -item[1].flushed_fraction)
     shown = [
-        f"{name or 'the model'} {_percent(total.flushed_fraction)}"
+        f"{name or 'the model'} {percent(total.flushed_fraction)}"
         for name, total in ranked[:3]
         if total.flushed_fraction >= 0.0005
     ]
@@ -124,11 +125,11 @@ def _updates(policy: Policy, book: Book) -> list[str]:
     stored = label(policy.base.master_weight.partition("/")[0])
     if "stochastic" in policy.base.master_weight:
         return [
-            f"{stored} weights did not move in {_percent(share)} of the updates; stochastic rounding makes up for "
+            f"{stored} weights did not move in {percent(share)} of the updates; stochastic rounding makes up for "
             "these on average."
         ]
     advice = ": keep an FP32 master copy" if share >= 0.01 else ""
-    return [f"{stored} weights lost {_percent(share)} of the updates{advice}."]
+    return [f"{stored} weights lost {percent(share)} of the updates{advice}."]
 
 
 def _stalled(found: Stalled) -> str:
@@ -139,9 +140,5 @@ def _stalled(found: Stalled) -> str:
     advice = ": keep an FP32 master copy" if share >= 0.01 else ""
     return (
         f"{label(found.format)} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
-        f"({_percent(share)}){advice}."
+        f"({percent(share)}){advice}."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
