@@ -14,6 +14,7 @@
 #include <halfscope/io/file_updates.hpp>
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
+#include <halfscope/stats/format_comparison.hpp>
 
 #include "experiments/cli/analyze/tensor_groups.hpp"
 #include "experiments/cli/exit_status.hpp"
@@ -29,13 +30,6 @@ struct TensorSelection {
   [[nodiscard]] bool takes(const std::string& tensor) const;
 };
 
-/// The largest error that a format may make in any tensor.
-struct ErrorLimit {
-  std::string text = "5%";  ///< as it was given
-  double share = 0.05;      ///< norm of the error over that of the tensor
-  bool is_given = false;
-};
-
 struct AnalyzeRequest {
   std::vector<std::string> files;             ///< see expand_paths
   std::vector<std::string> weights, updates;  ///< empty, or both
@@ -45,7 +39,8 @@ struct AnalyzeRequest {
   FloatFormat format;
   FormatRequest compared{};  ///< formats to hold against each other; without them `format` is looked at
   FormatRequest counted{};   ///< the compared formats; for a page also those of other scale rules after them
-  ErrorLimit max_error{};
+  ErrorLimit max_error{"--max-error 5% (default)", 0.05};
+  bool judges_error = false;  ///< max_error was given
   AdvisorOptions advisor;
   std::optional<Averaging> averaging{};  ///< over ranks, which takes its part of the windows
   std::string page;                      ///< a path to write the explorer to; empty: none

@@ -53,7 +53,7 @@ std::size_t tensors_shown(const AnalyzeOptions& options, const Analysis& analysi
 std::string comparison_of(const AnalyzeOptions& options, const Analysis& analysis) {
   const std::size_t top = tensors_shown(options, analysis);
   if (options.json) return formats_json(analysis, top);
-  if (options.quiet) return cheapest_line(analysis, compare_formats(analysis)) + "\n";
+  if (options.quiet) return cheapest_line(compare_formats(analysis)) + "\n";
   const auto format = parse_enum<TableFormat>("table format", options.table);
   return format == TableFormat::text ? formats_text(analysis, top, output_width())
                                      : formats_table(analysis, top, format);
@@ -63,7 +63,7 @@ void print_findings(const Threshold& threshold, const std::vector<OverThreshold>
   constexpr std::size_t shown = 8;
   std::string names;
   for (std::size_t i = 0; i < std::min(shown, findings.size()); ++i) {
-    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", findings[i].tensor, share_words(findings[i].share));
+    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", findings[i].tensor, share_text(findings[i].share));
   }
   if (findings.size() > shown) names += fmt::format(" and {} more", findings.size() - shown);
   print_error(fmt::format("{}: {}", threshold.text, names));
@@ -124,7 +124,7 @@ ExitStatus compare(const AnalyzeOptions& options, const AnalyzeRequest& request,
   if (analysis.tensors.empty()) return analysis.status;
   if (!request.page.empty()) write_formats_page(request, analysis);
   std::cout << comparison_of(options, analysis);
-  const bool is_over = request.max_error.is_given && !compare_formats(analysis).cheapest;
+  const bool is_over = request.judges_error && !compare_formats(analysis).cheapest;
   return std::max(analysis.status, is_over ? found_something : done);
 }
 

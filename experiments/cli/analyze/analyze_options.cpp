@@ -96,7 +96,10 @@ void compare_or_analyze(const AnalyzeOptions& options, AnalyzeRequest& request) 
           fmt::format("{} has no meaning in a comparison of formats; leave it out", option.name));
   }
   request.compared.axis = options.axis.value_or(-1);
-  if (options.max_error) request.max_error = parse_error_limit(*options.max_error);
+  if (options.max_error) {
+    request.max_error = parse_error_limit(*options.max_error);
+    request.judges_error = true;
+  }
   request.counted = request.compared;
   if (request.page.empty()) return;
   request.counted.formats = with_all_rules(request.compared.formats);

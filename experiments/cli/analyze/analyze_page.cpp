@@ -56,8 +56,8 @@ void write_formats_page(const AnalyzeRequest& request, const Analysis& analysis)
   for (const AnalyzedTensor& tensor : analysis.tensors)
     data.add({tensor.report.name, tensor.matrix, tensor.counted});
   const FormatComparison comparison = compare_formats(analysis);
-  data.advise(format_advice(analysis, comparison));
-  data.start_at(request.compared.formats[best_format(comparison)]);
+  data.advise(format_advice(comparison));
+  data.start_at(request.compared.formats[comparison.best()]);
   const std::size_t count = comparison.formats.size();
   const std::string formats = count == 1 ? comparison.formats.front().name : fmt::format("{} formats", count);
   write_file(request.page, formats_page(page_title(request, analysis, formats), data));

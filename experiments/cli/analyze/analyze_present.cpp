@@ -25,7 +25,7 @@ std::string window_of(const AnalyzedTensor& tensor) {
 }
 
 Cell share_cell(double share) {
-  return {share_words(share), share};
+  return {share_text(share), share};
 }
 
 Cell share_cell(const std::optional<double>& share) {
@@ -217,16 +217,9 @@ std::string lost_words(const Analysis& analysis) {
   }
   const auto share = lost_updates_share(all);
   if (!share) return "lost: no update is finite";
-  return fmt::format("lost: {} of all nonzero{} updates{}", share_words(*share),
+  return fmt::format("lost: {} of all nonzero{} updates{}", share_text(*share),
                      all.counts.nonfinite > 0 ? " finite" : "",
                      all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
-}
-
-std::string share_words(double share) {
-  if (share == 0) return "0";
-  if (share < 5e-5) return "<0.01 %";
-  if (share < 1 && share >= 0.99995) return ">99.99 %";
-  return fmt::format("{:.2f} %", 100 * share);
 }
 
 std::string not_analysed_text(const Analysis& analysis, std::size_t width) {

@@ -33,7 +33,5 @@ void write_formats_page(const AnalyzeRequest& request, const Analysis& analysis)
 
 /// "lost: 12.00 % of all nonzero updates; ...", of all updates together.
 [[nodiscard]] std::string lost_words(const Analysis& analysis);
-/// "0.1 %", or "<0.01 %" for what is not zero but too small to print.
-[[nodiscard]] std::string share_words(double share);
 
 }  // namespace halfscope

@@ -34,11 +34,11 @@ void add_counts(Json& json, const BlockCounts& counts) {
   json["nonfinite_blocks"] = counts.nonfinite_blocks;
 }
 
-Json sum_json(const FormatSum& sum) {
+Json sum_json(const FormatSum& sum, const FormatComparison& comparison) {
   Json json{{"name", sum.name},
             {"bits_per_element", sum.bits_per_element()},
             {"fits", sum.fits},
-            {"worst_tensor", sum.worst == nullptr ? Json() : Json(sum.worst->report.name)},
+            {"worst_tensor", sum.worst ? Json(comparison.tensors[*sum.worst].name) : Json()},
             {"worst_relative_error", finite_or_null(sum.worst_error)},
             {"worst_error_db", finite_or_null(decibels(sum.worst_error))},
             {"padded_tensors", sum.padded.size()}};
@@ -68,13 +68,13 @@ Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat
 std::string formats_json(const Analysis& analysis, std::size_t top) {
   const FormatComparison comparison = compare_formats(analysis);
   Json json{{"cheapest", comparison.cheapest ? Json(comparison.formats[*comparison.cheapest].name) : Json()},
-            {"verdict", cheapest_line(analysis, comparison)},
+            {"verdict", cheapest_line(comparison)},
             {"max_error", analysis.max_error.share},
             {"axis", analysis.compared.axis}};
-  for (const FormatSum& sum : comparison.formats) json["formats"].push_back(sum_json(sum));
+  for (const FormatSum& sum : comparison.formats) json["formats"].push_back(sum_json(sum, comparison));
   json["tensors"] = Json::array();
-  for (const AnalyzedTensor* tensor : worst_tensors(analysis, top))
-    json["tensors"].push_back(tensor_json_of(*tensor, analysis.compared.formats));
+  for (const std::size_t i : worst_tensors(comparison, top))
+    json["tensors"].push_back(tensor_json_of(analysis.tensors[i], analysis.compared.formats));
   json["analysed"] = analysis.tensors.size();
   add_files_json(json, analysis);
   return to_text(json);

@@ -1,10 +1,9 @@
-// The cheapest format in a line, and tables of errors and counts.
+// Tables of errors and counts below the line of the cheapest format.
 #include "experiments/cli/analyze/formats_present.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "experiments/cli/analyze/analyze_present.hpp"
@@ -19,61 +18,22 @@ constexpr std::string_view legend =
     "or "
     "whose scale is 0 or NaN.";
 
-/// Whether finite values became NaN, an error that is no number.
-bool is_lost(double error) {
-  return !std::isfinite(error);
-}
-
-std::string decibel_text(double error) {
-  if (error == 0) return "exact";
-  return is_lost(error) ? "lost" : fmt::format("{:.1f}", decibels(error));
-}
-
 Cell decibel_cell(double error) {
-  return {decibel_text(error), error == 0 || is_lost(error) ? Cell::Value{} : Cell::Value{decibels(error)}};
-}
-
-/// "error 3.40 % (29.4 dB) in q_proj.weight, the worst tensor".
-std::string error_words(const FormatSum& sum) {
-  if (sum.worst == nullptr || sum.worst_error == 0) return "no error in any tensor";
-  const std::string size = is_lost(sum.worst_error) ? "without bound, as finite values become NaN,"
-                                                    : fmt::format("{} ({} dB)", share_words(sum.worst_error),
-                                                                  decibel_text(sum.worst_error));
-  return fmt::format("error {} in {}, the worst tensor", size, sum.worst->report.name);
-}
-
-std::string capitalised(std::string sentence) {
-  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
-  return sentence;
-}
-
-std::string bits_words(const FormatSum& sum) {
-  return fmt::format("{:.2f} bits per element", sum.bits_per_element());
-}
-
-std::string limit_words(const Analysis& analysis) {
-  return fmt::format("--max-error {}{}", analysis.max_error.text,
-                     analysis.max_error.is_given ? "" : " (default)");
-}
-
-/// "the cheapest of 3 formats under --max-error 5%".
-std::string choice_words(const Analysis& analysis, const FormatComparison& comparison) {
-  const std::size_t count = comparison.formats.size();
-  return fmt::format("the cheapest of {} format{} under {}", count, count == 1 ? "" : "s",
-                     limit_words(analysis));
+  const bool is_number = error != 0 && std::isfinite(error);
+  return {decibel_text(error), is_number ? Cell::Value{decibels(error)} : Cell::Value{}};
 }
 
 Cell flushed_cell(const BlockCounts& counts) {
   const std::int64_t nonzero = counts.elements - counts.zeros - counts.nonfinite;
   const double share = nonzero == 0 ? 0 : static_cast<double>(counts.flushed) / static_cast<double>(nonzero);
-  return {share_words(share), share};
+  return {share_text(share), share};
 }
 
 Cell risk_cell(const BlockCounts& counts) {
   const double share = counts.blocks == 0
                            ? 0
                            : static_cast<double>(counts.blocks_at_risk) / static_cast<double>(counts.blocks);
-  return {share_words(share), share};
+  return {share_text(share), share};
 }
 
 Table sums_table(const FormatComparison& comparison) {
@@ -95,7 +55,7 @@ Table sums_table(const FormatComparison& comparison) {
   return table;
 }
 
-Table tensors_table(const Analysis& analysis, std::size_t top) {
+Table tensors_table(const FormatComparison& comparison, std::size_t top) {
   Table table{{{"tensor", "tensor"},
                {"format", "format"},
                {"error_db", "error dB"},
@@ -104,12 +64,13 @@ Table tensors_table(const Analysis& analysis, std::size_t top) {
                {"blocks", "blocks", 1},
                {"blocks_at_risk", "at risk"}},
               {}};
-  for (const AnalyzedTensor* tensor : worst_tensors(analysis, top)) {
-    for (std::size_t i = 0; i < tensor->formats.size(); ++i) {
-      const BlockCounts& counts = tensor->formats[i].counts;
-      table.rows.push_back({tensor->report.name, to_string(analysis.compared.formats[i]),
-                            decibel_cell(relative_error(counts)), flushed_cell(counts),
-                            count_cell(counts.clipped), count_cell(counts.blocks), risk_cell(counts)});
+  for (const std::size_t index : worst_tensors(comparison, top)) {
+    const ComparedTensor& tensor = comparison.tensors[index];
+    for (std::size_t i = 0; i < tensor.formats.size(); ++i) {
+      const BlockCounts& counts = tensor.formats[i].counts;
+      table.rows.push_back({tensor.name, comparison.formats[i].name, decibel_cell(relative_error(counts)),
+                            flushed_cell(counts), count_cell(counts.clipped), count_cell(counts.blocks),
+                            risk_cell(counts)});
     }
   }
   return table;
@@ -127,9 +88,9 @@ std::string padding_text(const FormatComparison& comparison, std::size_t width) 
     for (const FormatSum& other : comparison.formats) {
       if (same(other)) names += (names.empty() ? "" : ", ") + other.name;
     }
-    const AnalyzedTensor& tensor = *padded.front();
+    const ComparedTensor& tensor = comparison.tensors[padded.front()];
     const std::string more = padded.size() > 1 ? fmt::format(" and {} more", padded.size() - 1) : "";
-    text += wrapped(fmt::format("filled up with zeros for {}: {} ({} x {}){}", names, tensor.report.name,
+    text += wrapped(fmt::format("filled up with zeros for {}: {} ({} x {}){}", names, tensor.name,
                                 tensor.matrix.rows, tensor.matrix.columns, more),
                     width, "  ") +
             "\n";
@@ -153,32 +114,13 @@ std::string scale_text(const Analysis& analysis, std::size_t width) {
 
 }  // namespace
 
-std::string cheapest_line(const Analysis& analysis, const FormatComparison& comparison) {
-  const FormatSum& sum = comparison.formats[best_format(comparison)];
-  const std::string facts = fmt::format("{}, {}", bits_words(sum), error_words(sum));
-  if (!comparison.cheapest)
-    return fmt::format("No format stays under {}; {} comes closest: {}.", limit_words(analysis), sum.name,
-                       facts);
-  return fmt::format("{}: {}; {}.", sum.name, facts, choice_words(analysis, comparison));
-}
-
-FormatAdvice format_advice(const Analysis& analysis, const FormatComparison& comparison) {
-  const FormatSum& sum = comparison.formats[best_format(comparison)];
-  if (!comparison.cheapest) {
-    return {fmt::format("Add formats: none of these stays under {}.", limit_words(analysis)),
-            fmt::format("{} comes closest: {}, {}.", sum.name, bits_words(sum), error_words(sum))};
-  }
-  return {fmt::format("Use {}: {}.", sum.name, bits_words(sum)),
-          capitalised(fmt::format("{}; {}.", error_words(sum), choice_words(analysis, comparison)))};
-}
-
 std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width) {
   const FormatComparison comparison = compare_formats(analysis);
   const std::size_t shown = std::min(top, analysis.tensors.size());
-  std::string text = wrapped(cheapest_line(analysis, comparison), width, "  ") + "\n\n";
+  std::string text = wrapped(cheapest_line(comparison), width, "  ") + "\n\n";
   text += write_table(sums_table(comparison), {.width = width});
   text += wrapped(legend, width, "  ") + "\n\n";
-  text += write_table(tensors_table(analysis, top), {.width = width});
+  text += write_table(tensors_table(comparison, top), {.width = width});
   if (shown < analysis.tensors.size())
     text += fmt::format("  the worst {} of {} tensors; --top N shows N, --all shows all.\n", shown,
                         analysis.tensors.size());
@@ -187,7 +129,7 @@ std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t 
 }
 
 std::string formats_table(const Analysis& analysis, std::size_t top, TableFormat format) {
-  return write_table(tensors_table(analysis, top), {format});
+  return write_table(tensors_table(compare_formats(analysis), top), {format});
 }
 
 }  // namespace halfscope

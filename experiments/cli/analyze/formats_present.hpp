@@ -3,17 +3,10 @@
 
 #include <string>
 
-#include <halfscope/explorer/formats_data.hpp>
-
 #include "experiments/cli/analyze/format_comparison.hpp"
 #include "experiments/table/table.hpp"
 
 namespace halfscope {
-
-/// The first line: the cheapest format within the limit, or the one that comes closest.
-[[nodiscard]] std::string cheapest_line(const Analysis& analysis, const FormatComparison& comparison);
-/// The same for a page: what to use, then why.
-[[nodiscard]] FormatAdvice format_advice(const Analysis& analysis, const FormatComparison& comparison);
 
 /// For the terminal: the cheapest format, sums of each, and the worst `top` tensors by format.
 [[nodiscard]] std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width);

@@ -8,18 +8,13 @@
 #include <halfscope/format/tensor_format.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/stats/block_counts.hpp>
+#include <halfscope/stats/format_comparison.hpp>
 
 namespace halfscope {
 
 /// `formats` without repetitions, and after them each one in blocks under the other rules of its scale
 /// format; but not under those that choose between two scales, which take twenty times as long.
 [[nodiscard]] std::vector<TensorFormat> with_all_rules(std::span<const TensorFormat> formats);
-
-/// Recommendation in two sentences.
-struct FormatAdvice {
-  std::string choice;  ///< "Use mxfp8_e4m3: 8.25 bits per element."
-  std::string reason;
-};
 
 /// A tensor's counts under each format.
 struct FormatsOfTensor {

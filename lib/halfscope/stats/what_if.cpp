@@ -1,6 +1,8 @@
 // Sums of binades between the boundaries of FP16, corrected by the counts at their edges.
 #include <halfscope/stats/what_if.hpp>
 
+#include <fmt/format.h>
+
 namespace halfscope {
 namespace {
 
@@ -60,6 +62,13 @@ WhatIf what_if(const ExponentHistogram& histogram, int scale_log2) {
   WhatIf result = what_if(range, histogram.format(), scale_log2);
   result.elements = histogram.elements();
   return result;
+}
+
+std::string share_text(double share) {
+  if (share == 0) return "0";
+  if (share < 5e-5) return "<0.01 %";
+  if (share < 1 && share >= 0.99995) return ">99.99 %";
+  return fmt::format("{:.2f} %", 100 * share);
 }
 
 }  // namespace halfscope

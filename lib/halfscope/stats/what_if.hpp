@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <halfscope/stats/exponent_histogram.hpp>
 
@@ -68,5 +69,8 @@ struct BinadeRange {
 
 /// The estimate of binades alone, counted at the edges of `format`.
 [[nodiscard]] double underflow_error(const BinadeRange& range, const FloatFormat& format, int scale_log2);
+
+/// "0.10 %", or "<0.01 %" for a share that is not zero but too small to print.
+[[nodiscard]] std::string share_text(double share);
 
 }  // namespace halfscope
