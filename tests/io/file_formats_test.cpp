@@ -80,6 +80,32 @@ TEST_CASE("tiles of a file count as whole matrices do", "[formats]") {
   }
 }
 
+TEST_CASE("a matrix in memory counts as the same tensor of a file", "[formats]") {
+  std::vector<std::string> names = in_blocks;
+  names.insert(names.end(), {"fp8_e4m3", "bf16"});
+  for (const MatrixShape shape :
+       {MatrixShape{0, 0}, MatrixShape{3, 40}, MatrixShape{300, 5000}, MatrixShape{3, 700001}}) {
+    const auto values = normal_floats(static_cast<std::size_t>(shape.rows * shape.columns), 4);
+    FileInMemory file;
+    file.add_shaped("w", values, {shape.rows, shape.columns});
+    FormatRequest request = request_of(names);
+    for (const ScaledExponents exponents : {ScaledExponents::left_out, ScaledExponents::counted}) {
+      request.exponents = exponents;
+      const std::vector<FormatCounts> of_file = count(file, request).at("w");
+      const std::vector<FormatCounts> found = count_formats(values, shape, request.formats, exponents);
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        INFO(names[i] << " " << shape.rows << " x " << shape.columns);
+        CHECK(found[i].counts == of_file[i].counts);
+        CHECK(found[i].scale_log2 == of_file[i].scale_log2);
+      }
+    }
+  }
+  const std::vector<float> five(5);
+  CHECK(message_of<InvalidArgument>([&] {
+          (void)count_formats(five, {2, 3}, request_of({"mxfp4"}).formats);
+        }) == "5 values for a matrix of 2 x 3");
+}
+
 TEST_CASE("exponents under formats without blocks are those over the tensor's scale", "[formats]") {
   std::vector<float> values = normal_floats(300 * 700, 5);
   for (std::size_t i = 0; i < values.size(); i += 3)

@@ -1,4 +1,5 @@
-// Counts what several formats do to the tensors of files, in one pass; memory does not grow with the files.
+// Counts what several formats do to tensors of files, in one pass in which memory does not grow with the
+// files, and to matrices in memory.
 #pragma once
 
 #include <cstdint>
@@ -47,5 +48,11 @@ struct FormatsSink {
 /// read where a tensor has no such axis, or would be held and is larger than the machine's memory.
 void count_formats(std::span<const ChosenTensors> files, const FormatRequest& request,
                    const FormatsSink& sink);
+
+/// The same counts of a matrix in memory, row by row. Throws InvalidArgument where the number of values is
+/// not that of `shape`.
+[[nodiscard]] std::vector<FormatCounts> count_formats(std::span<const float> values, const MatrixShape& shape,
+                                                      std::span<const TensorFormat> formats,
+                                                      ScaledExponents exponents = ScaledExponents::left_out);
 
 }  // namespace halfscope

@@ -1,0 +1,58 @@
+// A tensor as a matrix whose rows run along an axis, in a file or in memory, and the counts of formats over
+// it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <halfscope/format/tensor_format.hpp>
+#include <halfscope/io/detail/matrix_tiles.hpp>
+#include <halfscope/kernel/block/detail/axis_last.hpp>
+#include <halfscope/stats/block_counts.hpp>
+#include <halfscope/stats/detail/format_counter.hpp>
+
+namespace halfscope {
+
+/// A tensor as a matrix, read tile by tile from its file or from memory.
+class TensorMatrix {
+ public:
+  /// Tensor `index` of `file`, which must outlive the matrix.
+  TensorMatrix(const TensorFile& file, std::size_t index, std::int64_t axis);
+  /// `values` row by row, which must outlive the matrix.
+  TensorMatrix(std::span<const float> values, const MatrixShape& shape) : shape_(shape), in_memory_(values) {}
+  TensorMatrix(const TensorMatrix&) = delete;
+  TensorMatrix& operator=(const TensorMatrix&) = delete;
+
+  [[nodiscard]] const MatrixShape& shape() const { return shape_; }
+  /// The elements of a tile; `buffer` holds them where they do not lie side by side in memory.
+  [[nodiscard]] std::span<const float> tile(const MatrixTile& tile, std::vector<float>& buffer) const;
+  [[nodiscard]] TensorMaximum maximum(const MatrixTile& tile) const;
+
+ private:
+  [[nodiscard]] std::span<const float> in_memory(std::int64_t row, std::int64_t column,
+                                                 std::int64_t count) const {
+    return in_memory_.subspan(static_cast<std::size_t>(row * shape_.columns + column),
+                              static_cast<std::size_t>(count));
+  }
+
+  const TensorFile* file_ = nullptr;
+  std::size_t index_ = 0;
+  MatrixShape shape_{};
+  std::vector<float> held_{};           ///< the matrix of a file that is read as a whole
+  std::span<const float> in_memory_{};  ///< the matrix; empty where it is read from the file
+};
+
+/// Whether a tensor with blocks along an axis is read into memory as a whole.
+[[nodiscard]] bool is_held(const StoredTensor& tensor, const detail::AroundAxis& around);
+
+/// Counts what the formats do to a matrix on one thread. A matrix of one tile is read once.
+[[nodiscard]] std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
+                                                            std::span<const TensorFormat> formats,
+                                                            ScaledExponents exponents);
+/// The same counts by all threads: the largest magnitude, then the tiles.
+[[nodiscard]] std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
+                                                             std::span<const TensorFormat> formats,
+                                                             ScaledExponents exponents);
+
+}  // namespace halfscope

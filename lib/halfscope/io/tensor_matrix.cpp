@@ -1,0 +1,110 @@
+// Matrices tile by tile, each tile for all formats at once.
+#include <halfscope/io/detail/tensor_matrix.hpp>
+
+#include <algorithm>
+
+#include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/io/file_formats.hpp>
+
+namespace halfscope {
+namespace {
+
+CountedPart part_of(std::span<const float> values, const MatrixTile& tile, const MatrixShape& matrix) {
+  return {values, tile.shape, tile.row * matrix.columns + tile.column, matrix.columns};
+}
+
+}  // namespace
+
+TensorMatrix::TensorMatrix(const TensorFile& file, std::size_t index, std::int64_t axis)
+    : file_(&file), index_(index) {
+  const StoredTensor& tensor = file.tensors()[index];
+  shape_ = matrix_along(tensor.shape, axis, tensor.name);
+  const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
+  if (!is_held(tensor, around)) return;
+  held_.resize(static_cast<std::size_t>(tensor.elements));
+  file.read_row_major(index, held_);
+  if (around.inner != 1) {
+    std::vector<float> moved(held_.size());
+    detail::bring_axis_last(std::span<const float>(held_), around, std::span(moved));
+    held_ = std::move(moved);
+  }
+  in_memory_ = held_;
+}
+
+std::span<const float> TensorMatrix::tile(const MatrixTile& tile, std::vector<float>& buffer) const {
+  const std::int64_t elements = tile.shape.rows * tile.shape.columns;
+  if (!in_memory_.empty() && tile.shape.columns == shape_.columns) return in_memory(tile.row, 0, elements);
+  buffer.resize(static_cast<std::size_t>(elements));
+  if (in_memory_.empty()) {
+    read_tile(*file_, index_, shape_.columns, tile, buffer);
+    return buffer;
+  }
+  auto out = buffer.begin();
+  for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row)
+    out = std::ranges::copy(in_memory(row, tile.column, tile.shape.columns), out).out;
+  return buffer;
+}
+
+TensorMaximum TensorMatrix::maximum(const MatrixTile& tile) const {
+  TensorMaximum found;
+  const auto add = [&](std::span<const float> piece) { found.add(piece); };
+  if (in_memory_.empty()) {
+    read_pieces(*file_, index_, shape_.columns, tile, add);
+    return found;
+  }
+  for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row)
+    add(in_memory(row, tile.column, tile.shape.columns));
+  return found;
+}
+
+bool is_held(const StoredTensor& tensor, const detail::AroundAxis& around) {
+  const bool in_order = around.inner == 1 && tensor.axes.empty() && tensor.access == Access::random;
+  return tensor.elements > 0 && !in_order;
+}
+
+std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
+                                              std::span<const TensorFormat> formats,
+                                              ScaledExponents exponents) {
+  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(formats));
+  std::vector<float> buffer;
+  std::span<const float> values;
+  TensorMaximum maximum;
+  for (const MatrixTile& tile : tiles) {
+    values = matrix.tile(tile, buffer);
+    maximum.add(values);
+  }
+  const FormatCounter counter(formats, maximum, exponents);
+  std::vector<BlockCounts> found;
+  for (const MatrixTile& tile : tiles) {
+    if (tiles.size() > 1) values = matrix.tile(tile, buffer);
+    counter.add(part_of(values, tile, matrix.shape()), found);
+  }
+  return counter.finish(std::move(found));
+}
+
+std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
+                                               std::span<const TensorFormat> formats,
+                                               ScaledExponents exponents) {
+  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(formats));
+  const std::vector<MatrixTile> rows = matrix_tiles(matrix.shape(), tile_unit({}));
+  TensorMaximum maximum;
+  work_through(
+      std::span<const MatrixTile>(rows), [&](const MatrixTile& part) { return matrix.maximum(part); },
+      [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
+  const FormatCounter counter(formats, maximum, exponents);
+  std::vector<BlockCounts> all(formats.size());
+  work_through(
+      std::span<const MatrixTile>(tiles),
+      [&](const MatrixTile& tile) {
+        thread_local std::vector<float> buffer;
+        std::vector<BlockCounts> found;
+        counter.add(part_of(matrix.tile(tile, buffer), tile, matrix.shape()), found);
+        return found;
+      },
+      [&](const MatrixTile&, const std::vector<BlockCounts>& found) {
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].merge(found[i]);
+      });
+  return counter.finish(std::move(all));
+}
+
+}  // namespace halfscope
