@@ -8,6 +8,7 @@ namespace halfscope::python {
 void bind_round(nanobind::module_& module);
 void bind_blocks(nanobind::module_& module);
 void bind_block_counts(nanobind::module_& module);
+void bind_format_comparison(nanobind::module_& module);
 void bind_what_if(nanobind::module_& module);
 void bind_histogram(nanobind::module_& module);
 void bind_histogram_file(nanobind::module_& module);

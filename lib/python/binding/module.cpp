@@ -32,6 +32,7 @@ NB_MODULE(_core, module) {
   python::bind_round(module);
   python::bind_blocks(module);
   python::bind_block_counts(module);
+  python::bind_format_comparison(module);
   python::bind_what_if(module);
   python::bind_histogram(module);
   python::bind_histogram_file(module);

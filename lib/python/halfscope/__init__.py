@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from halfscope.arithmetic import matmul, round, sum
     from halfscope.encoding import Encoded, decode, encode
     from halfscope.explorer import Explorer, explore
+    from halfscope.format_comparison import FormatComparison, compare_formats
     from halfscope.replays import Replay, replay
     from halfscope.tables import list_accumulators, list_formats, list_scalers
 
@@ -36,6 +37,7 @@ __all__ = [
     "BlockCounts",
     "Encoded",
     "Explorer",
+    "FormatComparison",
     "Histogram",
     "LossScaler",
     "Replay",
@@ -44,6 +46,7 @@ __all__ = [
     "WhatIf",
     "advise_scale",
     "analyze",
+    "compare_formats",
     "count_blocks",
     "decode",
     "dot",
@@ -65,10 +68,12 @@ _MODULES = {
     "Analysis": "analysis",
     "Encoded": "encoding",
     "Explorer": "explorer",
+    "FormatComparison": "format_comparison",
     "Replay": "replays",
     "ScaleAdvice": "advice",
     "advise_scale": "advice",
     "analyze": "analysis",
+    "compare_formats": "format_comparison",
     "decode": "encoding",
     "encode": "encoding",
     "explore": "explorer",

@@ -1,0 +1,151 @@
+// halfscope._core.compare_formats: several formats over arrays by name, and the page of them.
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <halfscope/core/error.hpp>
+#include <halfscope/explorer/formats_data.hpp>
+#include <halfscope/io/file_formats.hpp>
+#include <halfscope/stats/format_comparison.hpp>
+
+#include "binding/along.hpp"
+#include "binding/bindings.hpp"
+#include "binding/floats.hpp"
+
+namespace halfscope::python {
+namespace nb = nanobind;
+using namespace nb::literals;
+namespace {
+
+constexpr const char* compare_documentation =
+    R"doc(Counts what several formats do to arrays, and chooses the cheapest one of an error within `max_error`.
+
+tensors: pairs of a name and an array; types and errors as Histogram.update. formats: with blocks and without.
+axis: the one that blocks run along, in every array. max_error: norm of the error over that of the array.
+with_rules: counts every scale rule of the block formats too, which `page` shows.)doc";
+
+using NamedArray = std::pair<std::string, nb::object>;
+
+/// An array's counts under each counted format.
+struct CountedArray {
+  std::string name;
+  MatrixShape matrix{};
+  std::vector<FormatCounts> counts{};
+};
+
+/// A comparison with the counts that it points to.
+class ComparedArrays {
+ public:
+  ComparedArrays(const std::vector<NamedArray>& tensors, const std::vector<std::string>& names,
+                 std::int64_t axis, double max_error, bool with_rules)
+      : formats_(parsed(names)), counted_(with_rules ? with_all_rules(formats_) : formats_) {
+    const auto exponents = with_rules ? ScaledExponents::counted : ScaledExponents::left_out;
+    for (const auto& [name, array] : tensors) count(name, array, axis, exponents);
+    std::vector<ComparedTensor> compared;
+    for (const CountedArray& array : arrays_)
+      compared.push_back({array.name, array.matrix, std::span(array.counts).first(formats_.size())});
+    comparison_ =
+        compare_formats(formats_, std::move(compared), {fmt::format("max_error={}", max_error), max_error});
+  }
+
+  [[nodiscard]] const FormatComparison& comparison() const { return comparison_; }
+  [[nodiscard]] std::optional<std::string> cheapest() const {
+    if (!comparison_.cheapest) return std::nullopt;
+    return comparison_.formats[*comparison_.cheapest].name;
+  }
+  [[nodiscard]] std::vector<std::tuple<std::string, std::int64_t, std::int64_t>> tensors() const {
+    std::vector<std::tuple<std::string, std::int64_t, std::int64_t>> all;
+    for (const CountedArray& array : arrays_)
+      all.emplace_back(array.name, array.matrix.rows, array.matrix.columns);
+    return all;
+  }
+  [[nodiscard]] FormatCounts counts(std::size_t tensor, std::size_t format) const {
+    return arrays_.at(tensor).counts.at(format);
+  }
+  /// Whether zeros fill up a block of the tensor under the format.
+  [[nodiscard]] bool padded(std::size_t tensor, std::size_t format) const {
+    return is_padded(formats_.at(format), arrays_.at(tensor).matrix);
+  }
+  [[nodiscard]] std::string page(const std::string& title) const {
+    FormatsData data(counted_);
+    for (const CountedArray& array : arrays_) data.add({array.name, array.matrix, array.counts});
+    data.advise(format_advice(comparison_));
+    data.start_at(formats_[comparison_.best()]);
+    return formats_page(title, data);
+  }
+
+ private:
+  /// Without repetitions.
+  static std::vector<TensorFormat> parsed(const std::vector<std::string>& names) {
+    std::vector<TensorFormat> formats;
+    for (const std::string& name : names) {
+      const TensorFormat format = parse_tensor_format(name);
+      if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
+    }
+    return formats;
+  }
+
+  void count(const std::string& name, nb::handle array, std::int64_t axis, ScaledExponents exponents) {
+    const std::string what = fmt::format("'{}'", name);
+    const FloatVec input(array, what, Float64::rounded_to_odd);
+    const Along along(input.shape(), axis, what.c_str());
+    const nb::gil_scoped_release release;
+    std::vector<float> moved;
+    arrays_.push_back(
+        {name, along.matrix(),
+         count_formats(along.rows_of(input.values(), moved), along.matrix(), counted_, exponents)});
+  }
+
+  std::vector<TensorFormat> formats_, counted_;
+  std::vector<CountedArray> arrays_{};
+  FormatComparison comparison_{};
+};
+
+void bind_sums(nb::module_& module) {
+  nb::class_<FormatCounts>(module, "FormatCounts", "Counts of one format over one tensor.")
+      .def_ro("counts", &FormatCounts::counts)
+      .def_ro("scale_log2", &FormatCounts::scale_log2,
+              "power of two that divided the elements; None of block formats and of those beyond 8 bits");
+  nb::class_<FormatSum>(module, "FormatSum", "Counts of one format over all tensors.")
+      .def_ro("name", &FormatSum::name)
+      .def_ro("counts", &FormatSum::counts)
+      .def_prop_ro("bits_per_element", &FormatSum::bits_per_element, "with the scales")
+      .def_ro("worst_error", &FormatSum::worst_error, "of any tensor, relative to its norm")
+      .def_ro("worst", &FormatSum::worst, "index of that tensor; None without tensors")
+      .def_ro("fits", &FormatSum::fits, "no tensor is beyond the limit")
+      .def_prop_ro(
+          "padded_tensors", [](const FormatSum& sum) { return sum.padded.size(); },
+          "tensors with a block that zeros fill up");
+}
+
+}  // namespace
+
+void bind_format_comparison(nb::module_& module) {
+  bind_sums(module);
+  nb::class_<ComparedArrays>(module, "FormatComparison", "Formats held against each other over arrays.")
+      .def(nb::init<const std::vector<NamedArray>&, const std::vector<std::string>&, std::int64_t, double,
+                    bool>(),
+           "tensors"_a, "formats"_a, "axis"_a, "max_error"_a, "with_rules"_a, compare_documentation)
+      .def_prop_ro("formats", [](const ComparedArrays& all) { return all.comparison().formats; })
+      .def_prop_ro("tensors", &ComparedArrays::tensors,
+                   "name, rows and columns of each; rows run along the axis of the blocks")
+      .def("counts", &ComparedArrays::counts, "tensor"_a, "format"_a, "Counts of one, both by index.")
+      .def_prop_ro("cheapest", &ComparedArrays::cheapest, "None where no format stays within the limit")
+      .def_prop_ro("verdict", [](const ComparedArrays& all) { return cheapest_line(all.comparison()); })
+      .def("padded", &ComparedArrays::padded, "tensor"_a, "format"_a,
+           "Whether zeros fill up a block of that tensor under that format, both by index.")
+      .def("page", &ComparedArrays::page, "title"_a,
+           "A self-contained HTML document of the formats under every rule that was counted.");
+  module.def("decibels", decibels, "relative_error"_a,
+             "Signal over noise in dB of a relative error; infinite without error.");
+}
+
+}  // namespace halfscope::python
