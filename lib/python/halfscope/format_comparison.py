@@ -19,7 +19,7 @@ from halfscope.whole_files import write_whole
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_ERROR = 0.05  # of a tensor, relative to its norm
+MAX_ERROR = 0.05  # relative to the norm of the tensor
 ELEMENTS = ("elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow")
 BLOCKS = ("blocks", "blocks_at_risk", "clipped_blocks", "overflow_blocks", "zero_blocks", "nonfinite_blocks")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 import halfscope.torch
-from halfscope import count_blocks
+from halfscope import count_blocks, plotting
+from halfscope.report.page import write_report
+from halfscope.results import read_experiment
 from halfscope.torch import watch
 
 ROLES = ("activation", "activation_gradient", "weight", "weight_gradient")
@@ -175,6 +180,100 @@ def test_methods_for_a_loss_scale_say_what_has_the_counts(method: str) -> None:
         pass
     with pytest.raises(ValueError, match=rf"^{method}: each block of mxfp4 has a scale of its own.*blocks\(\)"):
         getattr(watched, method)()
+
+
+def test_records_have_the_counts_of_each_watched_step(tmp_path: Path) -> None:
+    model = with_outliers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with watch(model, 2, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine") as watched:
+        for loss in range(4):
+            step(model, optimizer, normal(16, 64))
+            watched.log(float(loss))
+    experiment = read_experiment(tmp_path / "mine")
+    (run,) = experiment.runs["watched"]
+    assert run.config["format"] == run.format == "mxfp4"
+    assert list(run.steps["loss"]) == [0, 1, 2, 3] and run.histograms == {}
+    frame = run.counters("blocks")
+    assert sorted(set(frame["step"])) == [1, 2, 4]
+    summed = frame.groupby(["tensor", "role"])[["elements", "flushed", "blocks"]].sum()
+    for key, row in ((key, watched.blocks()[key]) for key in watched.blocks()):
+        assert list(summed.loc[key]) == [row.counts.elements, row.counts.flushed, row.counts.blocks]
+    assert 0.9 < frame.set_index(["step", "tensor", "role"]).loc[(4, "0.weight", "weight"), "flushed"] / (64 * 96) < 1
+    assert experiment.summary["title"] == "A PyTorch model, watched for MXFP4"
+    assert experiment.summary["verdict"] == watched.verdict()
+
+
+def test_the_page_of_the_records_has_a_map_of_tensors(tmp_path: Path) -> None:
+    model = with_outliers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with watch(model, 1, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine") as watched:
+        for _ in range(3):
+            step(model, optimizer, normal(16, 64))
+            watched.log(1.0)
+    page = write_report(tmp_path / "mine").read_text()
+    assert "Train in MXFP4, leave out 0 first: " in page and "watched for MXFP4" in page
+    figure = plotting.block_map(read_experiment(tmp_path / "mine"), "watched")
+    assert figure is not None
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert rows[0] == "0 (output)" and rows[-4:] == [
+        "0.weight",
+        "2.weight",
+        "0.weight (gradient)",
+        "2.weight (gradient)",
+    ]
+    flushed = np.asarray(figure.axes[0].collections[0].get_array())[rows.index("0.weight")]
+    expected = watched.blocks()["0.weight", "weight"].flushed_fraction
+    assert flushed == pytest.approx([100 * expected] * 3, rel=1e-2)
+
+
+def test_elements_that_are_lost_leave_valid_json(tmp_path: Path) -> None:
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    inputs = normal(16, 64)
+    inputs[0, 0] = float("inf")
+    with watch(model, 1, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine"):
+        step(model, optimizer, inputs)
+    text = (tmp_path / "mine/watched/seed0/metrics.jsonl").read_text()
+    assert "NaN" not in text and "Infinity" not in text
+    (line,) = map(json.loads, text.splitlines())
+    assert line["blocks"][0]["nonfinite"] == 64
+
+
+def test_the_configuration_has_the_format_of_the_gradients(tmp_path: Path) -> None:
+    model = torch.nn.Linear(64, 64).bfloat16()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with watch(model, 1, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine"):
+        step(model, optimizer, normal(16, 64).bfloat16())
+    config = json.loads((tmp_path / "mine/watched/seed0/config.json").read_text())
+    assert config["activation_gradient"] == "bf16" and config["format"] == "mxfp4"
+
+
+class Written:
+    """A SummaryWriter that keeps its scalars."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[tuple[str, int], float] = {}
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.scalars[name, step] = value
+
+    def add_histogram_raw(self, *_: object, **__: object) -> None:
+        raise AssertionError("blocks have no histogram of the loss scale")
+
+    def flush(self) -> None:
+        pass
+
+
+def test_tensorboard_gets_errors_and_flushed_shares() -> None:
+    model = with_outliers()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    board = Written()
+    with watch(model, 1, optimizer=optimizer, format="mxfp4", tensorboard=board) as watched:
+        step(model, optimizer, normal(16, 64))
+    row = watched.blocks()["0.weight", "weight"]
+    assert board.scalars["flushed by mxfp4, weight/0.weight", 1] == row.flushed_fraction > 0.9
+    assert board.scalars["signal over noise of mxfp4, dB, weight/0.weight", 1] == row.decibels
+    assert board.scalars["loss scale, log2", 1] == 0
 
 
 def test_formats_without_blocks_have_histograms() -> None:

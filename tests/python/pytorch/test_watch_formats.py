@@ -196,8 +196,6 @@ def test_counts_by_pytorch_are_the_same(format: str, tmp_path: Path, monkeypatch
         ({"format": "fp61"}, ValueError, "^watch: format='fp61': unknown format"),
         ({"format": "mxfp44"}, ValueError, "^watch: format='mxfp44': unknown block format 'mxfp44'; did you mean"),
         ({"format": "block(fp4_e2m1, 1x16, e8m0/up)"}, ValueError, "unknown rule of e8m0 scales: 'up'"),
-        ({"format": "mxfp4", "out": "mine"}, ValueError, "^watch: out='mine' takes no counts of blocks, as of 'mxfp4'"),
-        ({"format": "mxfp4", "tensorboard": "mine"}, ValueError, "^watch: tensorboard='mine' takes no counts of blo"),
         ({"format": "e9m3"}, ValueError, "^watch: format='e9m3': .*X from 2 to 8"),
         ({"format": 16}, TypeError, "^watch: format=16; give a name, such as 'bf16'"),
         ({"observe_roles": "weights"}, ValueError, "^watch: observe_roles='weights'; give 'optimizer_state'"),

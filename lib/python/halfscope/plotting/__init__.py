@@ -11,7 +11,7 @@ from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
 from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.loss_weights import loss_weight_curve
-from halfscope.plotting.operands import delayed_scales, operand_map
+from halfscope.plotting.operands import block_map, delayed_scales, operand_map
 from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
 from halfscope.plotting.samples import sample_sheets
@@ -22,6 +22,7 @@ from halfscope.plotting.updates import lost_updates, ratio_histogram, update_rat
 from halfscope.plotting.windows import scale_windows
 
 __all__ = [
+    "block_map",
     "causes_of_zeros",
     "delayed_scales",
     "dot_errors",

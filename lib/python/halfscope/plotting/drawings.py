@@ -121,11 +121,13 @@ def _gradient_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure
 
 
 def _operand_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
-    """Losses by the formats of operands, in each arm that has some."""
+    """Losses by the formats of operands, and of tensors in blocks, in each arm that has some."""
     for arm, runs in experiment.runs.items():
         if runs:
             words = f"Operand elements flushed and clipped by {arm}, by layer and step"
             yield f"operands_{arm}", words, plotting.operand_map(experiment, arm)
+            words = f"Elements of the tensors of {arm} flushed and clipped, by tensor and step"
+            yield f"blocks_{arm}", words, plotting.block_map(experiment, arm)
             words = f"Delayed scales of {arm} beside those of the step's own magnitudes"
             yield f"delayed_scales_{arm}", words, plotting.delayed_scales(experiment, arm)
 

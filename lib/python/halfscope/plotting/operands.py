@@ -1,4 +1,4 @@
-"""Operands of products in formats of their own: maps of layers by steps, and delayed scales beside those that fit."""
+"""Operands of products in formats of their own, and tensors in blocks: maps of layers by steps, delayed scales."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from matplotlib.figure import Figure
 from halfscope.plotting.heatmap import draw_map, name_rows, top_share
 from halfscope.plotting.style import headline, legend_beside, line_style, new_figure, tidy
 from halfscope.results import Experiment
+from halfscope.results.formats import label
 
 SHARES = {"flushed": "become zero", "clipped": "lie beyond the largest number"}
+# Roles of a watched run's tensors in the order of the map, and the words behind the tensor's name.
+WORDS = {
+    "activation": " (output)", "activation_gradient": " (output, gradient)", "weight": "",
+    "weight_gradient": " (gradient)", "optimizer_state": "",
+}  # fmt: skip
 
 
 def operand_map(experiment: Experiment, arm: str) -> Figure | None:
@@ -20,11 +26,30 @@ def operand_map(experiment: Experiment, arm: str) -> Figure | None:
     counted.
     """
     frame = operand_counters(experiment, arm)
+    title = f"Operand elements that {arm} loses, layer by layer, over the training"
+    return None if frame.empty else _loss_map(frame.assign(row=frame["layer"]), "layers", title)
+
+
+def block_map(experiment: Experiment, arm: str) -> Figure | None:
+    """Shares of the nonzero elements of a run watched for a block format, per tensor and role, the roles one by one.
+
+    None where nothing was counted by block.
+    """
+    frame = _counters(experiment, arm, "blocks")
     if frame.empty:
         return None
-    order = frame["layer"].drop_duplicates()
+    roles = pd.Categorical(frame["role"], list(WORDS), ordered=True)
+    named = (frame["tensor"] + frame["role"].map(WORDS)).str.strip()
+    frame = frame.assign(row=named, role=roles).sort_values("role", kind="stable")
+    title = f"Elements that {label(experiment.format_of(arm))} loses, tensor by tensor, over the training"
+    return _loss_map(frame, "tensors", title)
+
+
+def _loss_map(frame: pd.DataFrame, rows: str, title: str) -> Figure:
+    """A panel each for the flushed and the clipped share, by `row` of the frame and step."""
+    order = frame["row"].drop_duplicates()
     nonzero = frame["elements"] - frame["zeros"] - frame["nonfinite"]
-    sums = frame.assign(nonzero=nonzero).groupby(["layer", "step"])[[*SHARES, "nonzero"]].sum()
+    sums = frame.assign(nonzero=nonzero).groupby(["row", "step"])[[*SHARES, "nonzero"]].sum()
     figure = new_figure(height=min(max(2.2 + 0.17 * len(order), 3.2), 9.0))
     panels = figure.subplots(1, len(SHARES), sharey=True, squeeze=False)[0]
     for axes, (share, words) in zip(panels, SHARES.items()):
@@ -34,10 +59,10 @@ def operand_map(experiment: Experiment, arm: str) -> Figure | None:
         bar = figure.colorbar(mesh, ax=axes, pad=0.02, aspect=30)
         bar.set_label("% of nonzero")
         bar.outline.set_visible(False)
-    name_rows(panels[0], list(order), "layers")
+    name_rows(panels[0], list(order), rows)
     empty = int(np.maximum(frame["zero_scales"] - frame["zero_blocks"], 0).sum())
     note = f"{empty} of {frame['blocks'].sum()} blocks with nonzero numbers have a scale of 0." if empty else ""
-    headline(figure, f"Operand elements that {arm} loses, layer by layer, over the training", note)
+    headline(figure, title, note)
     return figure
 
 
@@ -68,6 +93,10 @@ def delayed_scales(experiment: Experiment, arm: str) -> Figure | None:
 
 def operand_counters(experiment: Experiment, arm: str) -> pd.DataFrame:
     """Rows of all operands of an arm's runs, one per observed step, layer and operand; empty where there are none."""
-    frames = [run.counters("operands") for run in experiment.runs[arm]]
+    return _counters(experiment, arm, "operands")
+
+
+def _counters(experiment: Experiment, arm: str, kind: str) -> pd.DataFrame:
+    frames = [run.counters(kind) for run in experiment.runs[arm]]
     frames = [frame for frame in frames if not frame.empty]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

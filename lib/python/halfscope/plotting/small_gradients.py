@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import log2
 
 import numpy as np
@@ -41,23 +42,21 @@ def small_gradients(experiment: Experiment, role: str = "weight_gradient") -> Fi
 def _shares(runs: list[Run], role: str) -> pd.Series:
     """Percent by step, of all seeds together."""
     counts: dict[int, np.ndarray] = {}  # below, all: by step
+
+    def add(step: int, found: str, _tensor: str, scale_log2: int, histogram: Histogram) -> None:
+        if found == role:
+            binades = histogram.binades()[:, 0]
+            end = max(0, _smallest(histogram.format) + scale_log2 - LOWEST_EXPONENT)
+            counts.setdefault(step, np.zeros(2, np.int64))
+            counts[step] += np.array([binades[:end].sum(), binades.sum()])
+
     for run in runs:
-        smallest = _smallest(run.format)
-
-        def add(
-            step: int, found: str, _tensor: str, scale_log2: int, histogram: Histogram, smallest: int = smallest
-        ) -> None:
-            if found == role:
-                binades = histogram.binades()[:, 0]
-                end = max(0, smallest + scale_log2 - LOWEST_EXPONENT)
-                counts.setdefault(step, np.zeros(2, np.int64))
-                counts[step] += np.array([binades[:end].sum(), binades.sum()])
-
         run.each_histogram(add)
     shares = {step: 100 * below / every for step, (below, every) in sorted(counts.items()) if every}
     return pd.Series(shares, dtype=float)
 
 
+@cache
 def _smallest(format: str) -> int:
     """Exponent of the smallest positive number."""
     return round(log2(describe(format)["smallest"]))

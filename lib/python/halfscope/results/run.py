@@ -81,7 +81,10 @@ class Run:
         return rows if rows.empty else rows.set_index("step")
 
     def counters(self, kind: str) -> pd.DataFrame:
-        """Rows of tensors, updates, reductions, operands or fp32_reference (`kind`), by recorded step and tensor."""
+        """Rows of `kind`, by recorded step and tensor.
+
+        kind: "tensors", "updates", "reductions", "operands", "blocks" or "fp32_reference".
+        """
         if kind not in self._counters:
             rows = [{"step": record["step"], **row} for record in self._metrics for row in record.get(kind, [])]
             self._counters[kind] = pd.DataFrame(rows)

@@ -80,15 +80,6 @@ class Outputs:
     def __init__(self, out: Path | str | RunFolder | None, tensorboard: object, ranks: Any) -> None:
         self.out, self.tensorboard, self.ranks = out, tensorboard, ranks
 
-    def refuse_for(self, format: str) -> None:
-        """Raises ValueError if there are destinations: their records are histograms for a loss scale."""
-        for name, given in (("out", self.out), ("tensorboard", self.tensorboard)):
-            if given is not None:
-                raise ValueError(
-                    f"watch: {name}={given!r} takes no counts of blocks, as of {format!r}; leave it out and keep"
-                    " blocks().to_pandas()"
-                )
-
     def open(self, first_rank: bool) -> Sinks:
         """One rank writes for all."""
         if not first_rank:

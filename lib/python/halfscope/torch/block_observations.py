@@ -8,7 +8,7 @@ import torch
 
 from halfscope import BlockCounts, count_blocks
 from halfscope.torch.observations import AT_OPTIMIZER, Observations
-from halfscope.torch.tensors import Unreadable, on_host
+from halfscope.torch.tensors import Unreadable, format_of, on_host
 
 WEIGHT = "weight"
 BLOCK_ROLES = ("activation", "activation_gradient", WEIGHT, "weight_gradient")
@@ -25,6 +25,7 @@ class BlockObservations:
 
     format: str
     counts: dict[tuple[str, str], BlockCounts] = field(default_factory=dict)  # by role and tensor
+    formats: dict[tuple[str, str], str] = field(default_factory=dict)  # formats in which the tensors came
     unreadable: dict[str, str] = field(default_factory=dict)  # by tensor: why it was not counted
 
     def count(self, role: str, tensor: str, given: torch.Tensor, scale: float = 1.0) -> None:
@@ -36,6 +37,7 @@ class BlockObservations:
         except Unreadable as reason:
             self.unreadable[tensor] = str(reason)
             return
+        self.formats[role, tensor] = format_of(given)
         if elements.dtype is torch.float64:
             elements = elements.float()
         found = count_blocks(elements, self.format, axis=1 if elements.dim() >= _CHANNELS else -1)

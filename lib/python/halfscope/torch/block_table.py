@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from halfscope import BlockCounts
 
-_COUNTED = (
+COUNTED = (
     "elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow",
     "blocks", "zero_blocks", "clipped_blocks", "blocks_at_risk", "zero_scales", "nan_scales",
 )  # fmt: skip
@@ -72,11 +72,11 @@ class BlockTable:
         rows = [
             {
                 "layer": row.layer, self.place: row.place, "format": row.format, "signal_to_noise_db": row.decibels,
-                **{name: getattr(row.counts, name) for name in _COUNTED},
+                **{name: getattr(row.counts, name) for name in COUNTED},
             }
             for row in self._rows.values()
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=["layer", self.place, "format", "signal_to_noise_db", *_COUNTED])
+        return pd.DataFrame(rows, columns=["layer", self.place, "format", "signal_to_noise_db", *COUNTED])
 
     def __str__(self) -> str:
         shown = self.ranked()[:20]

@@ -25,7 +25,7 @@ class Records:
     def __init__(self, sinks: Sinks) -> None:
         self._folder, self._board = sinks
         self._trace: list[str] = []  # as text, which takes a tenth of the memory
-        self._held: tuple[dict[str, Any], Observations | None] | None = None
+        self._held: tuple[dict[str, Any], Seen | None] | None = None
 
     @property
     def wants_all_steps(self) -> bool:
@@ -36,14 +36,14 @@ class Records:
             self._folder.begin(settings)
 
     def add(self, record: dict[str, Any], seen: Seen | None) -> None:
-        """seen: of a watched step. Counts of blocks are in no record."""
+        """seen: of a watched step."""
         if isinstance(seen, Observations):
             record["gradients"] = gradient_record(seen, record["scale"])
             self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
-            if self._board:
-                self._board.add(record["step"], record["scale"], seen)
+        if seen is not None and self._board:
+            self._board.add(record["step"], record["scale"], seen)
         self._write_held()
-        self._held = (record, seen if isinstance(seen, Observations) else None)
+        self._held = (record, seen)
 
     def lacks_loss(self) -> bool:
         """Whether the step that ended last has none."""

@@ -15,8 +15,9 @@ from halfscope._core import confidence_95
 from halfscope.results.arms import WATCHED as ARM
 from halfscope.results.formats import label
 from halfscope.results.json_files import FORMAT_VERSION
+from halfscope.torch.block_observations import Seen
 from halfscope.torch.observations import Observations
-from halfscope.torch.step_records import histogram_records, tensor_records, update_records
+from halfscope.torch.step_records import block_records, histogram_records, tensor_records, update_records
 from halfscope.whole_files import write_whole
 
 
@@ -65,19 +66,22 @@ class RunFolder:
         format = self._settings.get("format")
         return f" for {label(format)}" if format else ""
 
-    def add(self, record: dict, seen: Observations | None) -> None:
+    def add(self, record: dict, seen: Seen | None) -> None:
         """A step's line, with its counters where it was watched; on the disk when it returns."""
         if record["loss"] is not None:
             self._last_loss = record["loss"]
         if seen is not None:
-            record |= {"tensors": tensor_records(seen), "updates": update_records(seen), "reductions": []}
-            self._append("histograms.jsonl", histogram_records(seen, record["step"]))
+            if isinstance(seen, Observations):
+                record |= {"tensors": tensor_records(seen), "updates": update_records(seen), "reductions": []}
+                self._append("histograms.jsonl", histogram_records(seen, record["step"]))
+            else:
+                record["blocks"] = block_records(seen)
             self._note_formats(seen)
             if seen.format != "fp16":  # as records without a format are
                 record["format"] = seen.format
         self._append("metrics.jsonl", [record])
 
-    def _note_formats(self, seen: Observations) -> None:
+    def _note_formats(self, seen: Seen) -> None:
         formats = {found for (role, _), found in seen.formats.items() if role == "activation_gradient"}
         if not formats <= self._formats:
             self._formats |= formats

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from halfscope import Histogram
+from halfscope.torch.block_observations import BlockObservations
+from halfscope.torch.block_table import COUNTED
 from halfscope.torch.observations import Observations, power_of_two, together
 
 
@@ -31,6 +35,18 @@ def update_records(seen: Observations) -> list[dict]:
             "applied_over_intended": found.applied_over_intended,
         }
         for tensor, found in seen.updates.items()
+    ]  # fmt: skip
+
+
+def block_records(seen: BlockObservations) -> list[dict]:
+    """The `blocks` of a line of metrics.jsonl: effects of a block format on each tensor."""
+    return [
+        {
+            "tensor": tensor, "role": role, **{name: getattr(found, name) for name in COUNTED},
+            "relative_error": found.relative_error() if math.isfinite(found.relative_error()) else None,
+            "scales_log2": found.scale_range(seen.format),
+        }
+        for (role, tensor), found in seen.counts.items()
     ]  # fmt: skip
 
 

@@ -1,13 +1,15 @@
-"""Watched steps in TensorBoard: histograms of log2 |x|, and the shares that the watched format flushes."""
+"""Watched steps in TensorBoard: histograms of log2 |x|, shares that the watched format flushes, errors of blocks."""
 
 from __future__ import annotations
 
 import os
-from math import log2
+from math import isfinite, log2
 from typing import Any
 
 from halfscope import Histogram
 from halfscope.results.loss_scales import GRADIENTS
+from halfscope.torch.block_observations import BlockObservations, Seen
+from halfscope.torch.block_table import BlockRow
 from halfscope.torch.observations import Observations, together
 
 
@@ -20,7 +22,18 @@ class Board:
             raise TypeError(f"watch: tensorboard={target!r}; give a folder or a SummaryWriter")
         self._writer: Any = _open(target) if isinstance(target, (str, os.PathLike)) else target
 
-    def add(self, step: int, scale: float, seen: Observations) -> None:
+    def add(self, step: int, scale: float, seen: Seen) -> None:
+        self._add_histograms(step, seen) if isinstance(seen, Observations) else self._add_blocks(step, seen)
+        self._writer.add_scalar("loss scale, log2", log2(scale), step)
+
+    def _add_blocks(self, step: int, seen: BlockObservations) -> None:
+        for (role, tensor), counts in seen.counts.items():
+            row = BlockRow(tensor, role, seen.format, counts)
+            self._writer.add_scalar(f"flushed by {seen.format}, {role}/{tensor}", row.flushed_fraction, step)
+            if isfinite(row.decibels):  # no number of tensors without error or without signal
+                self._writer.add_scalar(f"signal over noise of {seen.format}, dB, {role}/{tensor}", row.decibels, step)
+
+    def _add_histograms(self, step: int, seen: Observations) -> None:
         for (role, tensor), histogram in seen.histograms.items():
             if histogram.nonzero:
                 self._writer.add_histogram_raw(f"log2 {role}/{tensor}", **_log2_buckets(histogram), global_step=step)
@@ -28,7 +41,6 @@ class Board:
             share = together(seen.unscaled(role).values(), seen.format).what_if(1.0).flushed_fraction
             by = "" if seen.format == "fp16" else f"by {seen.format} "
             self._writer.add_scalar(f"flushed {by}without loss scale/{role}", share, step)
-        self._writer.add_scalar("loss scale, log2", log2(scale), step)
 
     def close(self) -> None:
         self._writer.close() if self._owned else self._writer.flush()

@@ -61,20 +61,21 @@ def watch(
         weights would be stored. All counts, records and sentences are about it. Or a block format, "mxfp4" or
         "nvfp4": outputs, weights and their gradients are counted by block, along the last axis (of tensors with four
         axes the second), and `blocks` has the counts. Vectors among the weights, updates and operations are not looked
-        at, and nothing is recorded.
+        at.
     observe_roles: "optimizer_state" also counts what the optimizer keeps per parameter, such as Adam's exp_avg and
         exp_avg_sq, after each watched step.
     out: a folder that gets the records of the run, for `tools/figures` and `halfscope.results.read_experiment`.
-    tensorboard: a folder, or a SummaryWriter, that gets histograms of log2 |x| of every tensor watched.
+    tensorboard: a folder, or a SummaryWriter, that gets histograms of log2 |x| of every tensor watched; for a block
+        format the signal-to-noise ratio and the share that is flushed.
     ranks: "together" adds up the counts of all processes of torch.distributed, each of which must watch; a process
         group does so for its own; "alone" counts this process.
     operations: also looks at the operations of the forward pass, such as products, masks and softmax between layers:
         the report names the first that the format would make infinite or NaN, with its line. PyTorch 2.1.
 
     Raises ValueError where `every` is not positive, `format` or a role is unknown, the patterns leave nothing to watch,
-    no optimizer has a parameter of the model, `out` holds a run already, other ranks do not watch the same, or a block
-    format comes with `out` or `tensorboard`; TypeError for arguments of other types; ImportError where `tensorboard` is
-    a folder and TensorBoard is not installed.
+    no optimizer has a parameter of the model, `out` holds a run already, or other ranks do not watch the same;
+    TypeError for arguments of other types; ImportError where `tensorboard` is a folder and TensorBoard is not
+    installed.
     """
     plan = Plan(every, Choice(include, exclude), format, observe_roles, operations)
     return Watch(model, plan, Trainers(optimizer, scaler), Outputs(out, tensorboard, ranks))
@@ -89,8 +90,6 @@ class Watch:
     """Result of `watch`; a context manager that closes itself."""
 
     def __init__(self, model: torch.nn.Module, plan: Plan, trainers: Trainers, outputs: Outputs) -> None:
-        if plan.in_blocks:
-            outputs.refuse_for(plan.format)
         self._watcher = StepWatcher(model, plan, trainers)
         counted = Counted(self.layers, self._watcher.parameters, plan.format, plan.optimizer_state)
         self._ranks = ranks_of(outputs.ranks, counted)
