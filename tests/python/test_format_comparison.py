@@ -71,12 +71,12 @@ def test_page(tmp_path: Path) -> None:
     np.savez(path, **weights())
     command("analyze", path, "--formats", "mxfp4", "--formats", "fp8_e4m3", "--html", html)
     theirs = html.read_text()
-    found = compare_formats(weights(), ["mxfp4", "fp8_e4m3"], html=html, title="weights.npz in 2 formats")
-    ours = html.read_text()
+    found = compare_formats(weights(), ["mxfp4", "fp8_e4m3"], rules=True)
+    ours = found.explorer("weights.npz in 2 formats").write(html).read_text()
     assert ours.replace("max_error=0.05", "--max-error 5% (default)") == theirs
     assert found.formats == ("mxfp4", "fp8_e4m3")  # the rules of the page are not among them
-    compare_formats(weights(), ["mxfp4", "fp8_e4m3"], html=html)
-    assert "<title>3 tensors in 2 formats" in html.read_text()
+    assert "<title>3 tensors in 2 formats" in found.explorer().page()
+    assert found.explorer().widget().data in theirs.replace("--max-error 5% (default)", "max_error=0.05")
 
 
 def test_a_format_by_itself_and_twice() -> None:
@@ -84,10 +84,9 @@ def test_a_format_by_itself_and_twice() -> None:
     assert compare_formats(weights(), ["mxfp4", "nvfp4", "mxfp4"]).formats == ("mxfp4", "nvfp4")
 
 
-def test_an_unwritable_page_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(OSError):
-        compare_formats(weights(), "mxfp4", html=tmp_path / "none" / "page.html")
-    assert not list(tmp_path.iterdir())
+def test_a_page_needs_the_rules() -> None:
+    with pytest.raises(ValueError, match="^explorer: the other scale rules were not counted; give compare_formats rul"):
+        compare_formats(weights(), "mxfp4").explorer()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ constexpr const char* compare_documentation =
 
 tensors: pairs of a name and an array; types and errors as Histogram.update. formats: with blocks and without.
 axis: the one that blocks run along, in every array. max_error: norm of the error over that of the array.
-with_rules: counts every scale rule of the block formats too, which `page` shows.)doc";
+with_rules: counts every scale rule of the block formats too, which the explorer shows.)doc";
 
 using NamedArray = std::pair<std::string, nb::object>;
 
@@ -74,12 +74,12 @@ class ComparedArrays {
   [[nodiscard]] bool padded(std::size_t tensor, std::size_t format) const {
     return is_padded(formats_.at(format), arrays_.at(tensor).matrix);
   }
-  [[nodiscard]] std::string page(const std::string& title) const {
+  [[nodiscard]] FormatsData explorer() const {
     FormatsData data(counted_);
     for (const CountedArray& array : arrays_) data.add({array.name, array.matrix, array.counts});
     data.advise(format_advice(comparison_));
     data.start_at(formats_[comparison_.best()]);
-    return formats_page(title, data);
+    return data;
   }
 
  private:
@@ -142,8 +142,15 @@ void bind_format_comparison(nb::module_& module) {
       .def_prop_ro("verdict", [](const ComparedArrays& all) { return cheapest_line(all.comparison()); })
       .def("padded", &ComparedArrays::padded, "tensor"_a, "format"_a,
            "Whether zeros fill up a block of that tensor under that format, both by index.")
-      .def("page", &ComparedArrays::page, "title"_a,
-           "A self-contained HTML document of the formats under every rule that was counted.");
+      .def(
+          "json", [](const ComparedArrays& all) { return formats_explorer_json(all.explorer()); },
+          "The formats under every rule that was counted, as the script reads them.")
+      .def(
+          "page",
+          [](const ComparedArrays& all, const std::string& title) {
+            return formats_page(title, all.explorer());
+          },
+          "title"_a, "A self-contained HTML document of them.");
   module.def("decibels", decibels, "relative_error"_a,
              "Signal over noise in dB of a relative error; infinite without error.");
 }

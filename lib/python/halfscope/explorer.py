@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from anywidget import AnyWidget
 
 
-class Explorer:
-    """Exact counts of tensors, and the advice about them, for one page or widget."""
+class ExplorerPage:
+    """An explorer as a page or a widget."""
 
-    def __init__(self, data: _core.ExplorerData, advice: ScaleAdvice, title: str) -> None:
-        self.advice = advice
+    def __init__(self, data: _core.ExplorerData | _core.FormatComparison, title: str) -> None:
         self._data = data
         self._title = title
-        data.advise(advice.fits, advice.advice)
 
     def page(self) -> str:
         """A self-contained HTML document: no other file, no request."""
@@ -37,8 +35,19 @@ class Explorer:
         try:
             from halfscope.explorer_widget import ExplorerWidget
         except ImportError as error:
-            raise ImportError("Explorer.widget needs the package anywidget: pip install anywidget") from error
+            raise ImportError(
+                f"{type(self).__name__}.widget needs the package anywidget: pip install anywidget"
+            ) from error
         return ExplorerWidget(data=self._data.json())
+
+
+class Explorer(ExplorerPage):
+    """Exact counts of tensors, and the advice about them, for one page or widget."""
+
+    def __init__(self, data: _core.ExplorerData, advice: ScaleAdvice, title: str) -> None:
+        super().__init__(data, title)
+        self.advice = advice
+        data.advise(advice.fits, advice.advice)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.advice.fits)} tensors for {self.advice.format}>"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from operator import index
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.advice import named
+from halfscope.explorer import ExplorerPage
 from halfscope.results.dataframes import frame
 from halfscope.tensor_files import FilePath, tensors_of
-from halfscope.whole_files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +25,10 @@ BLOCKS = ("blocks", "blocks_at_risk", "clipped_blocks", "overflow_blocks", "zero
 class FormatComparison:
     """Result of `halfscope.compare_formats`: the cheapest format within the limit, and the counts of each."""
 
-    def __init__(self, compared: _core.FormatComparison, max_error: float, axis: int) -> None:
+    def __init__(self, compared: _core.FormatComparison, max_error: float, axis: int, rules: bool) -> None:
         self.max_error = max_error
         self.axis = axis
+        self._has_rules = rules
         self._compared = compared
         self._sums = compared.formats
         self._tensors = compared.tensors
@@ -56,6 +55,16 @@ class FormatComparison:
     def counts(self, tensor: str, format: str) -> _core.BlockCounts:
         """Counts of one tensor under one format. Raises KeyError for a name that was not compared."""
         return self._found(_index(self.tensors, tensor), _index(self.formats, format)).counts
+
+    def explorer(self, title: str | None = None) -> ExplorerPage:
+        """The formats under every scale rule, for a page (`.write("formats.html")`) or a notebook (`.widget()`).
+
+        title: the page's heading. Raises ValueError where `compare_formats` was not told to count the rules.
+        """
+        if not self._has_rules:
+            raise ValueError("explorer: the other scale rules were not counted; give compare_formats rules=True")
+        tensors, formats = _counted(len(self._tensors), "tensor"), _counted(len(self._sums), "format")
+        return ExplorerPage(self._compared, title or f"{tensors} in {formats}")
 
     def sums(self) -> pd.DataFrame:
         """A row per format, over all tensors. Raises ImportError without pandas.
@@ -135,8 +144,7 @@ def compare_formats(
     max_error: float = MAX_ERROR,
     axis: int = -1,
     dtype: str | None = None,
-    html: str | os.PathLike[str] | None = None,
-    title: str | None = None,
+    rules: bool = False,
 ) -> FormatComparison:
     """Counts what each of several formats does to tensors, and names the cheapest one that stays within an error.
 
@@ -147,8 +155,8 @@ def compare_formats(
     max_error: the largest error that a format may make in any tensor, norm of the error over that of the tensor.
     axis: the one that blocks run along in every tensor. A last block that is not full counts as if zeros followed.
     dtype: the type of the elements of files that do not tell it, as for `analyze`.
-    html: a path, which gets a page of the formats under every scale rule: counts, codes of the scales, exponents. It
-        takes about twice as long for each rule. title: the page's heading.
+    rules: counts every scale rule of the block formats too, with exponents, for `explorer`; each takes about twice as
+        long as a format.
 
     Raises TypeError for what is no dictionary of such arrays, ValueError for an unknown format or none, a negative
     max_error, an axis that a tensor has not, no tensors, arrays in a GPU's memory, and a file that cannot be read.
@@ -161,13 +169,10 @@ def compare_formats(
         words = f"compare_formats: max_error = {max_error!r}: give the error over the tensor's norm, as in 0.05"
         raise (ValueError if isinstance(max_error, Real) else TypeError)(words)
     try:
-        compared = _core.FormatComparison(given, names, index(axis), float(max_error), with_rules=html is not None)
+        compared = _core.FormatComparison(given, names, index(axis), float(max_error), with_rules=rules)
     except (TypeError, ValueError) as error:
         raise type(error)(f"compare_formats: {error}") from None
-    if html is not None:
-        heading = f"{_counted(len(given), 'tensor')} in {_counted(len(compared.formats), 'format')}"
-        write_whole(Path(html), compared.page(title or heading))
-    return FormatComparison(compared, max_error, axis)
+    return FormatComparison(compared, max_error, axis, rules)
 
 
 def _names(formats: str | Sequence[str]) -> list[str]:
