@@ -40,9 +40,7 @@ nb::object numbers(const BlockCounts& counts) {
   const auto all = std::bit_cast<Numbers>(counts);
   auto copy = std::make_unique_for_overwrite<std::int64_t[]>(all.size());
   std::ranges::copy(all, copy.get());
-  const nb::capsule owner(copy.get(),
-                          [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(copy.release(), {all.size()}, owner));
+  return to_array(std::move(copy), {all.size()}, nb::none());
 }
 
 BlockCounts from_numbers(const NumberArray& given) {

@@ -161,6 +161,7 @@ nb::object to_array(std::unique_ptr<T[]> values, const std::vector<std::size_t>&
   return make(nb::numpy{});
 }
 
+template nb::object to_array(std::unique_ptr<std::int64_t[]>, const std::vector<std::size_t>&, nb::handle);
 template nb::object to_array(std::unique_ptr<float[]>, const std::vector<std::size_t>&, nb::handle);
 template nb::object to_array(std::unique_ptr<std::uint8_t[]>, const std::vector<std::size_t>&, nb::handle);
 template nb::object to_array(std::unique_ptr<std::uint16_t[]>, const std::vector<std::size_t>&, nb::handle);

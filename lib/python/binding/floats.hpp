@@ -71,7 +71,7 @@ class FloatVec {
 void require_same_device(const FloatVec& one, const FloatVec& other, std::string_view function);
 
 /// `values` as an array of `shape`: a PyTorch tensor or JAX array where `like` is one, else NumPy's. Elements
-/// are float or unsigned integers of 8, 16 or 32 bits.
+/// are float, int64 or unsigned integers of 8, 16 or 32 bits.
 template <typename T>
 [[nodiscard]] nanobind::object to_array(std::unique_ptr<T[]> values, const std::vector<std::size_t>& shape,
                                         nanobind::handle like);

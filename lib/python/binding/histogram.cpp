@@ -124,10 +124,7 @@ nb::object binades(const ExponentHistogram& histogram) {
          {binade.all, binade.at_power_of_two, binade.rounds_to_overflow, binade.rounds_to_normal})
       *next++ = count;
   }
-  std::int64_t* data = table.get();
-  const nb::capsule owner(table.release(),
-                          [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(data, {rows, columns}, owner));
+  return to_array(std::move(table), {rows, columns}, nb::none());
 }
 
 nb::object to_pandas(nb::handle histogram) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "binding/floats.hpp"
 #include "binding/json_value.hpp"
 
 namespace halfscope::python {
@@ -55,10 +56,7 @@ nb::object numbers_of(const ExponentHistogram& histogram) {
   for (const std::int64_t count : {counts.zeros, counts.negative_zeros, counts.infinities, counts.nans,
                                    std::int64_t{std::bit_cast<std::uint32_t>(counts.max_abs)}})
     *next++ = count;
-  std::int64_t* data = numbers.get();
-  const nb::capsule owner(numbers.release(),
-                          [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
-  return nb::cast(nb::ndarray<nb::numpy, std::int64_t>(data, {histogram_numbers}, owner));
+  return to_array(std::move(numbers), {histogram_numbers}, nb::none());
 }
 
 ExponentHistogram histogram_of_numbers(const Bins& numbers, const std::string& format) {
