@@ -165,6 +165,7 @@ GOOD = {"step": 1, "scale": 2.0, "gradients": {"finite": True, "max_abs": 1.0}}
         ({}, "it lacks 'step'"),
         (7, "expected an object with step, scale and gradients"),
         ({"step": 1, "scale": 2.0}, "it lacks 'gradients'; record it: halfscope run"),
+        ({"step": 1, "scale": 2.0, "blocks": []}, "it was watched for a block format, .*; watch it for fp16$"),
         (GOOD | {"gradients": {}}, "it lacks 'finite'"),
         (GOOD | {"gradients": {"finite": 1}}, "finite: expected true or false"),
         (GOOD | {"gradients": {"finite": True}}, "it lacks 'max_abs'"),

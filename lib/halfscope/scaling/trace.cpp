@@ -29,6 +29,9 @@ const Json& member(const Json& object, const char* key) {
 
 const Json& gradients_of(const Json& record) {
   const auto found = record.find("gradients");
+  if (record.contains("blocks"))
+    throw InvalidArgument(
+        "it was watched for a block format, whose blocks have scales of their own; watch it for fp16");
   if (found == record.end()) throw InvalidArgument(fmt::format("it lacks 'gradients'; {}", how_to_record));
   return *found;
 }
