@@ -132,8 +132,9 @@ TEST_CASE("FP32 is the identity, but for NaNs", "[round]") {
 }
 
 TEST_CASE("every code of the narrow formats is kept, and midpoints go to the even code", "[round]") {
-  for (const char* name : {"fp8_e4m3", "fp8_e5m2", "e4m3", "e5m2fn", "e2m1f", "e2m1fn", "e2m3f", "e3m2f",
-                           "fp8_e4m3fnuz", "fp8_e4m3b11fnuz", "p3109_k8p4se", "p3109_k7p2se"}) {
+  for (const char* name :
+       {"fp8_e4m3", "fp8_e5m2", "e4m3", "e5m2fn", "e2m1f", "e2m1fn", "e2m3f", "e3m2f", "fp8_e4m3fnuz",
+        "fp8_e4m3b11fnuz", "p3109_k8p4se", "p3109_k7p2se", "p3109_k8p1se", "p3109_k4p1sf"}) {
     const FloatFormat format = parse_format(name);
     const unsigned codes = 1u << (1 + format.exponent_bits + format.mantissa_bits);
     for (unsigned code = 0; code < codes; ++code) {

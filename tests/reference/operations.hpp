@@ -47,9 +47,10 @@ inline double odd_root(double x) {
 
 /// `x` rounded to the significand of `q`'s format, its exponent unbounded.
 inline double round_unbounded(double x, const Quantizer& q, std::uint32_t random_bits) {
-  const double unit = std::ldexp(1.0, std::ilogb(x) - q.format.mantissa_bits);
+  const double binade = std::exp2(std::ilogb(x)), unit = std::ldexp(binade, -q.format.mantissa_bits);
   const double steps = std::abs(x) / unit;
-  const bool up = goes_up(steps, std::signbit(x), q.rounding, random_bits);
+  const bool odd = has_odd_code(std::floor(steps), binade, q.format);
+  const bool up = goes_up(steps, odd, std::signbit(x), q, random_bits);
   return std::copysign((std::floor(steps) + (up ? 1 : 0)) * unit, x);
 }
 

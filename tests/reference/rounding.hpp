@@ -27,11 +27,10 @@ inline Limits limits(const FloatFormat& f) {
   if (f.specials == Specials::ieee) given_up = codes;
   if (f.specials == Specials::nan_only) given_up = 1;
   if (f.specials == Specials::extended) given_up = f.sign == SignBit::present ? 1 : 2;
-  const int top = (1 << f.exponent_bits) - 1 - bias;
-  const int left = codes - 1 - given_up;
-  const double max_finite = left >= 0 ? std::ldexp(codes + left, top - f.mantissa_bits)
-                                      : std::ldexp(2 * codes + left, top - 1 - f.mantissa_bits);
-  return {std::ldexp(1.0, 1 - bias), max_finite};
+  int top = (1 << f.exponent_bits) - 1 - bias;
+  int left = codes - 1 - given_up;
+  for (; left < 0; left += codes) --top;
+  return {std::ldexp(1.0, 1 - bias), std::ldexp(codes + left, top - f.mantissa_bits)};
 }
 
 /// Result for an infinity, or for an overflow away from zero.
@@ -51,12 +50,18 @@ inline double with_sign(bool negative, double magnitude, const Quantizer& q) {
   return is_kept ? 0 : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Whether the magnitude `steps` (grid steps, not an integer) goes up to the next integer.
-inline bool goes_up(double steps, bool negative, Rounding rounding, std::uint32_t random_bits) {
-  const double below = std::floor(steps);
-  const double fraction = steps - below;
-  const bool odd = std::fmod(below, 2.0) == 1.0;
-  switch (rounding) {
+/// Whether the code of the number of so many grid steps in a binade is odd. Without mantissa bits binades are
+/// the codes; zero, below all of them, has code 0.
+inline bool has_odd_code(double steps, double binade, const FloatFormat& f) {
+  if (f.mantissa_bits > 0) return std::fmod(steps, 2.0) == 1.0;
+  return steps > 0 && (std::ilogb(binade) - std::ilogb(limits(f).min_normal)) % 2 == 0;
+}
+
+/// Whether the magnitude `steps` (grid steps, not an integer) goes up to the next integer. `odd`: the code of
+/// the integer below.
+inline bool goes_up(double steps, bool odd, bool negative, const Quantizer& q, std::uint32_t random_bits) {
+  const double fraction = steps - std::floor(steps);
+  switch (q.rounding) {
     case Rounding::nearest_even:
       return fraction > 0.5 || (fraction == 0.5 && odd);
     case Rounding::nearest_away:
@@ -97,7 +102,9 @@ inline double round(double x, const Quantizer& q, std::uint32_t random_bits = 0)
     const double binade = magnitude < limit.min_normal ? limit.min_normal : std::exp2(std::ilogb(magnitude));
     const double unit = std::ldexp(binade, -q.format.mantissa_bits);
     const double steps = magnitude / unit;  // exact: unit is a power of two
-    result = (std::floor(steps) + (goes_up(steps, negative, q.rounding, random_bits) ? 1 : 0)) * unit;
+    const double below = std::floor(steps);
+    const bool odd = has_odd_code(below, binade, q.format);
+    result = (below + (goes_up(steps, odd, negative, q, random_bits) ? 1 : 0)) * unit;
     if (q.format.subnormals == Subnormals::flush_to_zero && result < limit.min_normal) result = 0;
     if (result > limit.max_finite)
       result = overflows_outward(q.rounding, negative) ? beyond(q) : limit.max_finite;

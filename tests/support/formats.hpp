@@ -20,10 +20,11 @@ namespace halfscope {
 [[nodiscard]] inline std::vector<FloatFormat> formats_under_test() {
   std::vector<FloatFormat> formats;
   for (const NamedFormat& entry : format_catalogue) formats.push_back(entry.format);
-  for (const char* name : {"e2m1",     "e2m1f",    "e2m1fn",   "e2m3f",        "e3m2f",        "e4m3",
-                           "e3m23",    "e5m21",    "e5m22",    "e6m9",         "e7m22",        "e7m23fn",
-                           "e8m1",     "e4m3b11",  "e3m2fnuz", "p3109_k8p4se", "p3109_k6p5se", "e8m22",
-                           "fp16_ftz", "bf16_ftz", "fp32_ftz", "fp8_e4m3_ftz", "e6m22_ftz"}) {
+  for (const char* name :
+       {"e2m1",     "e2m1f",        "e2m1fn",       "e2m3f",        "e3m2f",        "e4m3",  "e3m23",
+        "e5m21",    "e5m22",        "e6m9",         "e7m22",        "e7m23fn",      "e8m1",  "e4m3b11",
+        "e3m2fnuz", "p3109_k8p4se", "p3109_k6p5se", "p3109_k8p1se", "p3109_k5p1sf", "e8m22", "fp16_ftz",
+        "bf16_ftz", "fp32_ftz",     "fp8_e4m3_ftz", "e6m22_ftz"}) {
     formats.push_back(parse_format(name));
   }
   return formats;
@@ -38,7 +39,12 @@ namespace halfscope {
 
 /// Formats without a sign bit, which only rounding and codes take.
 [[nodiscard]] inline std::vector<FloatFormat> unsigned_formats_under_test() {
-  return {ue4m3, ue5m3, parse_format("p3109_k8p4ue"), parse_format("p3109_k8p2uf"), parse_format("ue2m1f")};
+  return {ue4m3,
+          ue5m3,
+          parse_format("p3109_k8p4ue"),
+          parse_format("p3109_k8p2uf"),
+          parse_format("p3109_k7p1ue"),
+          parse_format("ue2m1f")};
 }
 
 /// Every rounding of every overflow policy for `format`.

@@ -22,15 +22,15 @@ struct Unpacked {
   std::uint64_t significand;
 };
 
-/// significand / 2^dropped, rounded to an integer.
+/// significand / 2^dropped, rounded to an integer. `flip` is 1 where an odd one belongs to an even code.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t round_steps(const Unpacked& x, int dropped,
-                                                                   Rounding rounding) {
+                                                                   Rounding rounding, std::uint32_t flip) {
   const std::uint64_t whole = x.significand >> dropped;
   const std::uint64_t rest = x.significand - (whole << dropped), half = std::uint64_t{1} << (dropped - 1);
-  const std::uint64_t above = rest != 0 ? 1 : 0;
+  const std::uint64_t above = rest != 0 ? 1 : 0, odd = (whole & 1) ^ flip;
   switch (rounding) {
     case Rounding::nearest_even:
-      return whole + (rest + (whole & 1) > half ? 1 : 0);
+      return whole + (rest + odd > half ? 1 : 0);
     case Rounding::nearest_away:
       return whole + (rest >= half ? 1 : 0);
     case Rounding::up:
@@ -38,7 +38,7 @@ struct Unpacked {
     case Rounding::down:
       return whole + (x.sign != 0 ? above : 0);
     case Rounding::to_odd:
-      return whole | above;
+      return whole + (above & (odd ^ 1));
     case Rounding::toward_zero:
     case Rounding::stochastic:
       break;
@@ -60,7 +60,8 @@ struct Unpacked {
   const int normal_dropped = 52 - format.mantissa_bits;
   // From 54 dropped bits on, a significand is below half a step.
   const int dropped = normal_dropped + below_normal < 54 ? normal_dropped + below_normal : 54;
-  const std::uint64_t steps = round_steps(unpacked, dropped, q.rounding);
+  const std::uint32_t flip = format.parity_flip(unpacked.exponent);
+  const std::uint64_t steps = round_steps(unpacked, dropped, q.rounding, below_normal > 0 ? 0 : flip);
   const int unit = unpacked.exponent + below_normal - format.mantissa_bits;
   const double step = std::bit_cast<double>(static_cast<std::uint64_t>(unit + 1023) << 52);
   const double magnitude = static_cast<double>(static_cast<std::int64_t>(steps)) * step;  // exact
@@ -69,10 +70,11 @@ struct Unpacked {
   }
   bool inexact = (unpacked.significand & ((std::uint64_t{1} << dropped) - 1)) != 0;
   // One bit below the normal numbers, it may round up to the smallest of them with all its bits.
-  const bool tiny = below_normal > 1 ||
-                    (below_normal == 1 &&
-                     // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 51 bits are dropped
-                     round_steps(unpacked, normal_dropped, q.rounding) < leading >> (normal_dropped - 1));
+  const bool tiny =
+      below_normal > 1 ||
+      (below_normal == 1 &&
+       // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 51 bits are dropped
+       round_steps(unpacked, normal_dropped, q.rounding, flip) < leading >> (normal_dropped - 1));
   const double kept =
       format.subnormals == Subnormals::flush_to_zero && std::ilogb(magnitude) < lowest ? 0 : magnitude;
   inexact |= kept != magnitude;

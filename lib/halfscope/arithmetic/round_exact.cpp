@@ -29,10 +29,11 @@ struct Direction {
   Rounding rounding;
   std::uint32_t sign;
   std::uint32_t random_bits;
+  std::uint32_t flip = 0;  ///< 1 where an odd whole belongs to an even code
 };
 
 std::uint64_t round_fixed(const FixedPoint& x, const Direction& direction) {
-  const std::uint64_t odd = x.whole & 1;
+  const std::uint64_t odd = (x.whole & 1) ^ direction.flip;
   const std::uint64_t above = x.fraction != 0 ? 1 : 0;
   switch (direction.rounding) {
     case Rounding::nearest_even:
@@ -46,7 +47,7 @@ std::uint64_t round_fixed(const FixedPoint& x, const Direction& direction) {
     case Rounding::down:
       return x.whole + (direction.sign != 0 ? above : 0);
     case Rounding::to_odd:
-      return x.whole | above;
+      return x.whole + (above & (odd ^ 1));
     case Rounding::stochastic:
       return x.whole + (((x.fraction >> 32) + direction.random_bits) >> 32);
   }
@@ -78,7 +79,9 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   const std::uint64_t significand = x.significand << zeros;
   const int exponent = x.exponent - zeros + 63;  // exponent of the leading one
   const int below_normal = exponent < format.min_exponent() ? format.min_exponent() - exponent : 0;
-  const Direction direction{q.rounding, x.sign, random_bits & rounding_grid(q).random_kept};
+  const std::uint32_t flip = format.parity_flip(exponent);
+  const Direction direction{q.rounding, x.sign, random_bits & rounding_grid(q).random_kept,
+                            below_normal > 0 ? 0 : flip};
 
   const FixedPoint on_grid = divide(significand, 63 - format.mantissa_bits + below_normal);
   const std::uint64_t steps = round_fixed(on_grid, direction);
@@ -94,7 +97,9 @@ Flagged round_exact(const Exact& x, const Quantizer& q, std::uint32_t random_bit
   // With all its significand bits it may still round up to the smallest normal number.
   if (below_normal == 1) {
     const FixedPoint unbounded = divide(significand, 63 - format.mantissa_bits);
-    tiny = round_fixed(unbounded, direction) >> (format.mantissa_bits + 1) == 0;
+    Direction of_unbounded = direction;
+    of_unbounded.flip = flip;
+    tiny = round_fixed(unbounded, of_unbounded) >> (format.mantissa_bits + 1) == 0;
   }
   const auto smallest_normal = static_cast<std::uint32_t>(format.min_exponent() + 127) << 23;
   if (format.subnormals == Subnormals::flush_to_zero && magnitude < smallest_normal) {

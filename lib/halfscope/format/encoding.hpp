@@ -83,7 +83,8 @@ constexpr bool is_infinity_code(std::uint32_t code, const FloatFormat& format) {
   const std::uint32_t sign = negative ? sign_bit : 0u;
   const std::uint32_t payload = mantissa << (23 - m);
   if (detail::is_nan_code(code, format)) {
-    const bool one_code = format.specials == Specials::fnuz || format.specials == Specials::extended;
+    const bool one_code =
+        payload == 0 || format.specials == Specials::fnuz || format.specials == Specials::extended;
     return from_bits(one_code ? quiet_nan_bits : sign | infinity_bits | payload);
   }
   if (detail::is_infinity_code(code, format)) return from_bits(sign | infinity_bits);

@@ -24,9 +24,9 @@ enum class Subnormals : std::uint8_t {
 
 enum class SignBit : std::uint8_t { present, absent };
 
-/// A sign bit, `exponent_bits` (1..8) and `mantissa_bits` (1..23): every such format is a subset of FP32,
+/// A sign bit, `exponent_bits` (1..8) and `mantissa_bits` (0..23): every such format is a subset of FP32,
 /// so emulated values are stored as float. A format without a sign bit has nan_only, finite_only or extended
-/// specials.
+/// specials; one without mantissa bits has fnuz, nan_only or extended ones, and powers of two alone.
 struct FloatFormat {
   int exponent_bits = 8;
   int mantissa_bits = 23;
@@ -75,6 +75,11 @@ struct FloatFormat {
     return specials == Specials::ieee || specials == Specials::extended;
   }
   [[nodiscard]] HALFSCOPE_HD constexpr bool has_nan() const { return specials != Specials::finite_only; }
+  /// 1 where the last bits of the code and of the significand of a number in [2^exponent, 2^(exponent + 1))
+  /// differ: without mantissa bits the former is the exponent's.
+  [[nodiscard]] HALFSCOPE_HD constexpr std::uint32_t parity_flip(int exponent) const {
+    return mantissa_bits == 0 ? static_cast<std::uint32_t>(exponent - min_exponent()) & 1u : 0u;
+  }
   /// Whether -0 is a number beside +0.
   [[nodiscard]] HALFSCOPE_HD constexpr bool has_signed_zero() const {
     return sign == SignBit::present && specials != Specials::fnuz && specials != Specials::extended;

@@ -7,6 +7,7 @@
 #include <halfscope/format/bits.hpp>
 #include <halfscope/format/block_format.hpp>
 #include <halfscope/format/catalogue.hpp>
+#include <halfscope/format/encoding.hpp>
 #include <halfscope/format/quantizer.hpp>
 
 namespace halfscope {
@@ -102,15 +103,16 @@ std::optional<FloatFormat> parse_by_name(std::string_view name) {
 
 void require_bits(const FloatFormat& format, std::string_view name) {
   const bool of_p3109 = name.starts_with(p3109_prefix);
-  const int least = of_p3109 ? 1 : 2, most = of_p3109 ? 7 : 8;
-  if (format.exponent_bits >= least && format.exponent_bits <= most && format.mantissa_bits >= 1 &&
-      format.mantissa_bits <= 23) {
+  const int least = of_p3109 ? 1 : 2, most = of_p3109 ? 7 : 8, least_mantissa = of_p3109 ? 0 : 1;
+  const bool is_wide_enough = !of_p3109 || code_width(format) >= 3;
+  if (format.exponent_bits >= least && format.exponent_bits <= most &&
+      format.mantissa_bits >= least_mantissa && format.mantissa_bits <= 23 && is_wide_enough) {
     return;
   }
   throw InvalidArgument(fmt::format("format '{}': {}", name,
                                     of_p3109
-                                        ? "P is 2 at least, and a number has 1 to 7 exponent bits: K - P "
-                                          "signed, K - P + 1 unsigned"
+                                        ? "K is 3 and P 1 at least, and a number has 1 to 7 exponent bits: "
+                                          "K - P signed, K - P + 1 unsigned"
                                         : "eXmY takes X from 2 to 8 and Y from 1 to 23"));
 }
 
@@ -148,8 +150,8 @@ void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
 
 bool is_p3109(const FloatFormat& format) {
   const bool is_unsigned = format.sign == SignBit::absent && format.specials == Specials::nan_only;
-  const bool is_one_bit = format.exponent_bits == 1;
-  return format.bias_offset == 1 && (format.specials == Specials::extended || is_unsigned || is_one_bit);
+  const bool is_beyond_fnuz = format.exponent_bits == 1 || format.mantissa_bits == 0;
+  return format.bias_offset == 1 && (format.specials == Specials::extended || is_unsigned || is_beyond_fnuz);
 }
 
 std::string p3109_name(const FloatFormat& format) {

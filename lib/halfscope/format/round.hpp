@@ -20,6 +20,7 @@ struct RoundingGrid {
   std::uint32_t no_sign = 0;        ///< the sign bit where numbers have none
   std::uint32_t below_zero = 0;     ///< result of a number below zero where numbers have no sign
   std::uint32_t random_kept = ~0u;  ///< the random bits that count
+  std::uint32_t powers_alone = 0;   ///< 1 without mantissa bits, see FloatFormat::parity_flip
 };
 
 namespace detail {
@@ -46,10 +47,11 @@ HALFSCOPE_HD constexpr float signed_result(std::uint32_t sign, std::uint32_t mag
   return from_bits(result > infinity_bits ? quiet_nan_bits : kept_sign | result);
 }
 
-/// `significand` / 2^`dropped`, rounded to an integer.
+/// `significand` / 2^`dropped`, rounded to an integer. `flip` is 1 where an odd one belongs to an even code.
 template <Rounding rounding>
 HALFSCOPE_HD constexpr std::uint32_t round_quotient(std::uint32_t significand, std::uint32_t dropped,
-                                                    std::uint32_t sign, std::uint32_t random_bits) {
+                                                    std::uint32_t sign, std::uint32_t random_bits,
+                                                    std::uint32_t flip) {
   if constexpr (rounding == Rounding::stochastic) {
     // 32 fraction bits; what lies below them is cut off, a bias of less than 2^-32 of a step.
     const std::uint32_t shift = dropped < 63 ? dropped : 63;
@@ -61,7 +63,7 @@ HALFSCOPE_HD constexpr std::uint32_t round_quotient(std::uint32_t significand, s
     const std::uint32_t mask = (1u << shift) - 1u;
     const std::uint32_t quotient = significand >> shift;
     if constexpr (rounding == Rounding::nearest_even) {
-      return (significand + (mask >> 1) + (quotient & mask & 1u)) >> shift;
+      return (significand + (mask >> 1) + ((quotient & mask & 1u) ^ flip)) >> shift;
     } else if constexpr (rounding == Rounding::nearest_away) {
       return (significand + ((mask + 1u) >> 1)) >> shift;
     } else if constexpr (rounding == Rounding::toward_zero) {
@@ -71,7 +73,7 @@ HALFSCOPE_HD constexpr std::uint32_t round_quotient(std::uint32_t significand, s
     } else if constexpr (rounding == Rounding::down) {
       return (significand + (sign != 0 ? mask : 0u)) >> shift;
     } else {
-      return quotient | ((significand & mask) != 0 ? 1u : 0u);
+      return quotient + ((significand & mask) != 0 ? (quotient & 1u) ^ flip ^ 1u : 0u);
     }
   }
 }
@@ -100,7 +102,8 @@ HALFSCOPE_HD constexpr std::uint32_t overflow_magnitude(const RoundingGrid& grid
           format.has_signed_zero() ? 0u : sign_bit,
           format.sign == SignBit::present ? 0u : sign_bit,
           detail::below_zero(q),
-          q.random_bits > 0 ? ~0u << (32 - q.random_bits) : ~0u};
+          q.random_bits > 0 ? ~0u << (32 - q.random_bits) : ~0u,
+          format.mantissa_bits == 0 ? 1u : 0u};
 }
 
 /// Facts about a format's zeros at compile time.
@@ -120,8 +123,10 @@ template <Rounding rounding, Zeros zeros = Zeros::any>
   const std::uint32_t significand = magnitude - ((field - 1u) << 23);  // with its leading 1, where it has one
   const std::uint32_t below_normal = field < grid.min_normal_field ? grid.min_normal_field - field : 0u;
   const std::uint32_t dropped = grid.dropped_bits + below_normal;
-  const std::uint32_t quotient =
-      detail::round_quotient<rounding>(significand, dropped, sign, random_bits & grid.random_kept);
+  const std::uint32_t flip =
+      field < grid.min_normal_field ? 0u : (field - grid.min_normal_field) & grid.powers_alone;
+  const std::uint32_t quotient = detail::round_quotient<rounding>(
+      significand, dropped, sign, random_bits & grid.random_kept, zeros == Zeros::both ? 0u : flip);
   // A carry out of the significand moves into the exponent field by itself. With all 24 bits dropped, the
   // result is zero or the smallest number.
   const std::uint32_t kept = ((field - 1u) << 23) + (quotient << (dropped < 24 ? dropped : 24));

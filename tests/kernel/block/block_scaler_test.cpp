@@ -53,8 +53,9 @@ TEST_CASE("scales from tables are those of the rules", "[block]") {
   const std::vector<BlockMaxima> maxima = magnitudes();
   for (const ScaleRule& rule : scale_rules) {
     if (rule.choice != ScaleChoice::single || rule.scale == ScaleFormat::ue4m3) continue;
-    for (const char* element : {"fp8_e4m3", "fp8_e5m2", "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", "float8_e4m3fnuz",
-                                "float8_e3m4", "e2m5", "e6m1", "p3109_k8p2se", "p3109_k6p5sf"}) {
+    for (const char* element :
+         {"fp8_e4m3", "fp8_e5m2", "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", "float8_e4m3fnuz", "float8_e3m4",
+          "e2m5", "e6m1", "p3109_k8p2se", "p3109_k6p5sf", "p3109_k6p1sf"}) {
       BlockFormat format{.element = parse_quantizer(element)};
       format.rule = &rule;
       INFO(to_string(format));

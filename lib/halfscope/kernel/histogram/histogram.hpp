@@ -23,12 +23,14 @@ struct BinadeEdges {
 
 /// The edges of `format` under nearest_even. Both are midpoints of two neighbours with `mantissa_bits`
 /// fraction bits: of the last subnormal number (odd) and the first normal one, and of the largest number and
-/// what would come next. The tie goes to the even one.
+/// what would come next. The tie goes to the even one. Without mantissa bits zero (even) is below the first
+/// normal number.
 [[nodiscard]] constexpr BinadeEdges binade_edges(const FloatFormat& format) {
   const std::uint32_t half_step = 1u << (23 - format.mantissa_bits);  // in halves of FP32's last bit
-  const std::uint32_t to_normal = (1u << 24) - half_step * 2;
+  const std::uint32_t to_normal = (1u << 24) - half_step * 2 + (format.mantissa_bits == 0 ? 1 : 0);
   const std::uint32_t largest = format.max_finite_code() & ((1u << format.mantissa_bits) - 1u);
-  const std::uint32_t to_overflow = (2 * largest + 1) * half_step + (largest % 2 == 0 ? 1 : 0);
+  const std::uint32_t to_overflow =
+      (2 * largest + 1) * half_step + (format.max_finite_code() % 2 == 0 ? 1 : 0);
   const auto least_field = [](std::uint32_t halves) { return (halves + 1) / 2; };
   return {least_field(to_overflow), least_field(to_normal)};
 }
