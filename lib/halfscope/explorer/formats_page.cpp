@@ -1,20 +1,12 @@
 // Fills the page of the explorer of formats.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include <halfscope/explorer/detail/assets.hpp>
 #include <halfscope/explorer/detail/html.hpp>
 #include <halfscope/explorer/formats_data.hpp>
 
 namespace halfscope {
 namespace {
-
-std::string error_words_of(const BlockCounts& counts) {
-  const double error = relative_error(counts);
-  if (error == 0) return "exact";
-  return std::isfinite(error) ? fmt::format("{:.1f}", decibels(error)) : "lost";
-}
 
 /// A row for each tensor and format, which the script puts its tables in place of.
 std::string still_formats_table(const FormatsData& data) {
@@ -24,8 +16,9 @@ std::string still_formats_table(const FormatsData& data) {
       const BlockCounts& counts = tensor.counts[i].counts;
       rows += fmt::format(
           "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-          detail::html(tensor.name), detail::html(to_string(data.formats()[i])), error_words_of(counts),
-          counts.flushed, counts.clipped, counts.blocks, counts.blocks_at_risk);
+          detail::html(tensor.name), detail::html(to_string(data.formats()[i])),
+          decibel_text(relative_error(counts)), counts.flushed, counts.clipped, counts.blocks,
+          counts.blocks_at_risk);
     }
   }
   return "<table><thead><tr><th>tensor</th><th>format</th><th>error dB</th><th>flushed</th><th>clipped</th>"
