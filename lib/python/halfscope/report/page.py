@@ -107,7 +107,7 @@ def _summary(sections: list[Section]) -> str:
     if len(sections) < 2:
         return ""
     rows = "\n".join(section.summary for section in sections)
-    head = "<tr><th>experiment</th><th>the claim</th><th>result here</th><th>the claim</th></tr>"
+    head = "<tr><th>experiment</th><th>the claim</th><th>result here</th><th>does it hold?</th></tr>"
     return f'<div class="scroll"><table class="summary"><thead>{head}</thead><tbody>\n{rows}\n</tbody></table></div>'
 
 
