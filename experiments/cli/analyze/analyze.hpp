@@ -40,7 +40,6 @@ struct AnalyzeRequest {
   FormatRequest compared{};  ///< formats to hold against each other; without them `format` is looked at
   FormatRequest counted{};   ///< the compared formats; for a page also those of other scale rules after them
   ErrorLimit max_error{"--max-error 5% (default)", 0.05};
-  bool judges_error = false;  ///< max_error was given
   AdvisorOptions advisor;
   std::optional<Averaging> averaging{};  ///< over ranks, which takes its part of the windows
   std::string page;                      ///< a path to write the explorer to; empty: none

@@ -124,7 +124,7 @@ ExitStatus compare(const AnalyzeOptions& options, const AnalyzeRequest& request,
   if (analysis.tensors.empty()) return analysis.status;
   if (!request.page.empty()) write_formats_page(request, analysis);
   std::cout << comparison_of(options, analysis);
-  const bool is_over = request.judges_error && !compare_formats(analysis).cheapest;
+  const bool is_over = options.max_error && !compare_formats(analysis).cheapest;
   return std::max(analysis.status, is_over ? found_something : done);
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
@@ -53,8 +52,7 @@ std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
 /// Names between commas, each format once; commas in parentheses belong to a name.
 void append_formats(std::string_view list, std::vector<TensorFormat>& formats) {
   for (const std::string_view name : split_outside_parentheses(list, ',')) {
-    const TensorFormat format = parse_tensor_format_option(name);
-    if (std::find(formats.begin(), formats.end(), format) == formats.end()) formats.push_back(format);
+    append_new(parse_tensor_format_option(name), formats);
   }
 }
 
@@ -96,10 +94,7 @@ void compare_or_analyze(const AnalyzeOptions& options, AnalyzeRequest& request) 
           fmt::format("{} has no meaning in a comparison of formats; leave it out", option.name));
   }
   request.compared.axis = options.axis.value_or(-1);
-  if (options.max_error) {
-    request.max_error = parse_error_limit(*options.max_error);
-    request.judges_error = true;
-  }
+  if (options.max_error) request.max_error = parse_error_limit(*options.max_error);
   request.counted = request.compared;
   if (request.page.empty()) return;
   request.counted.formats = with_all_rules(request.compared.formats);

@@ -127,10 +127,6 @@ Json scales_json(const std::vector<TensorFormat>& formats) {
   return scales;
 }
 
-void append_new(const TensorFormat& format, std::vector<TensorFormat>& formats) {
-  if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
-}
-
 }  // namespace
 
 std::vector<TensorFormat> with_all_rules(std::span<const TensorFormat> formats) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include <halfscope/format/encoding.hpp>
 
 namespace halfscope {
@@ -21,6 +23,10 @@ TensorFormat parse_tensor_format(std::string_view text) {
                                       error.what(), fmt::join(table_names(block_formats), ", ")));
   }
   return parse_quantizer(text);
+}
+
+void append_new(const TensorFormat& format, std::vector<TensorFormat>& formats) {
+  if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
 }
 
 const FloatFormat& element_format(const TensorFormat& format) {

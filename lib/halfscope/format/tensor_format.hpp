@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <halfscope/format/block_format.hpp>
 #include <halfscope/format/quantizer.hpp>
@@ -18,6 +19,9 @@ using TensorFormat = std::variant<Quantizer, BlockFormat>;
 /// The name of a quantizer or of a block format. Throws InvalidArgument as parse_quantizer and
 /// parse_block_format do.
 [[nodiscard]] TensorFormat parse_tensor_format(std::string_view text);
+
+/// Appends `format` where it is none of `formats`.
+void append_new(const TensorFormat& format, std::vector<TensorFormat>& formats);
 
 /// The format of the elements.
 [[nodiscard]] const FloatFormat& element_format(const TensorFormat& format);

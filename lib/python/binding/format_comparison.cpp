@@ -6,7 +6,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -86,10 +85,7 @@ class ComparedArrays {
   /// Without repetitions.
   static std::vector<TensorFormat> parsed(const std::vector<std::string>& names) {
     std::vector<TensorFormat> formats;
-    for (const std::string& name : names) {
-      const TensorFormat format = parse_tensor_format(name);
-      if (std::ranges::find(formats, format) == formats.end()) formats.push_back(format);
-    }
+    for (const std::string& name : names) append_new(parse_tensor_format(name), formats);
     return formats;
   }
 
