@@ -73,7 +73,7 @@ struct Unpacked {
   const bool tiny =
       below_normal > 1 ||
       (below_normal == 1 &&
-       // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 51 bits are dropped
+       // NOLINTNEXTLINE(*-core.UndefinedBinaryOperatorResult): 29 to 52 bits are dropped
        round_steps(unpacked, normal_dropped, q.rounding, flip) < leading >> (normal_dropped - 1));
   const double kept =
       format.subnormals == Subnormals::flush_to_zero && std::ilogb(magnitude) < lowest ? 0 : magnitude;

@@ -40,20 +40,14 @@ std::span<const float> TensorMatrix::tile(const MatrixTile& tile, std::vector<fl
     return buffer;
   }
   auto out = buffer.begin();
-  for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row)
-    out = std::ranges::copy(in_memory(row, tile.column, tile.shape.columns), out).out;
+  for_each_row(tile, [&](std::span<const float> row) { out = std::ranges::copy(row, out).out; });
   return buffer;
 }
 
 TensorMaximum TensorMatrix::maximum(const MatrixTile& tile) const {
   TensorMaximum found;
   const auto add = [&](std::span<const float> piece) { found.add(piece); };
-  if (in_memory_.empty()) {
-    read_pieces(*file_, index_, shape_.columns, tile, add);
-    return found;
-  }
-  for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row)
-    add(in_memory(row, tile.column, tile.shape.columns));
+  in_memory_.empty() ? read_pieces(*file_, index_, shape_.columns, tile, add) : for_each_row(tile, add);
   return found;
 }
 

@@ -36,6 +36,13 @@ class TensorMatrix {
                               static_cast<std::size_t>(count));
   }
 
+  /// Calls take(row) for the rows of a tile in memory.
+  template <typename Take>
+  void for_each_row(const MatrixTile& tile, const Take& take) const {
+    for (std::int64_t row = tile.row; row < tile.row + tile.shape.rows; ++row)
+      take(in_memory(row, tile.column, tile.shape.columns));
+  }
+
   const TensorFile* file_ = nullptr;
   std::size_t index_ = 0;
   MatrixShape shape_{};
