@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from operator import index
@@ -12,6 +11,7 @@ from halfscope import _core
 from halfscope.advice import named
 from halfscope.explorer import ExplorerPage
 from halfscope.results.dataframes import frame
+from halfscope.results.json_files import finite_or_none
 from halfscope.tensor_files import FilePath, tensors_of
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ class FormatComparison:
     def _sum_dict(self, found: _core.FormatSum) -> dict:
         return {
             "name": found.name, "bits_per_element": found.bits_per_element, "fits": found.fits,
-            "worst_tensor": self._worst(found), "worst_relative_error": _finite(found.worst_error),
-            "worst_error_db": _finite(_core.decibels(found.worst_error)), "padded_tensors": found.padded_tensors,
+            "worst_tensor": self._worst(found), "worst_relative_error": finite_or_none(found.worst_error),
+            "worst_error_db": finite_or_none(_core.decibels(found.worst_error)), "padded_tensors": found.padded_tensors,
             **_dict(found.counts),
         }  # fmt: skip
 
@@ -197,11 +197,7 @@ def _numbers(counts: _core.BlockCounts) -> list[int]:
 def _dict(counts: _core.BlockCounts) -> dict:
     error = counts.relative_error()
     numbers = dict(zip(ELEMENTS + BLOCKS, _numbers(counts)))
-    return {"relative_error": _finite(error), "error_db": _finite(_core.decibels(error)), **numbers}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return {"relative_error": finite_or_none(error), "error_db": finite_or_none(_core.decibels(error)), **numbers}
 
 
 def _counted(count: int, noun: str) -> str:

@@ -17,6 +17,7 @@ from halfscope import count_blocks, plotting
 from halfscope.report.page import write_report
 from halfscope.results import read_experiment
 from halfscope.torch import watch
+from halfscope.torch.watch import Watch
 
 ROLES = ("activation", "activation_gradient", "weight", "weight_gradient")
 
@@ -182,13 +183,19 @@ def test_methods_for_a_loss_scale_say_what_has_the_counts(method: str) -> None:
         getattr(watched, method)()
 
 
-def test_records_have_the_counts_of_each_watched_step(tmp_path: Path) -> None:
+def recorded(folder: Path, steps: int, every: int) -> Watch:
+    """A training with outliers, whose loss is the number of the step."""
     model = with_outliers()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    with watch(model, 2, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine") as watched:
-        for loss in range(4):
+    with watch(model, every, optimizer=optimizer, format="mxfp4", out=folder) as watched:
+        for loss in range(steps):
             step(model, optimizer, normal(16, 64))
             watched.log(float(loss))
+    return watched
+
+
+def test_records_have_the_counts_of_each_watched_step(tmp_path: Path) -> None:
+    watched = recorded(tmp_path / "mine", steps=4, every=2)
     experiment = read_experiment(tmp_path / "mine")
     (run,) = experiment.runs["watched"]
     assert run.config["format"] == run.format == "mxfp4"
@@ -204,12 +211,7 @@ def test_records_have_the_counts_of_each_watched_step(tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_records_has_a_map_of_tensors(tmp_path: Path) -> None:
-    model = with_outliers()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    with watch(model, 1, optimizer=optimizer, format="mxfp4", out=tmp_path / "mine") as watched:
-        for _ in range(3):
-            step(model, optimizer, normal(16, 64))
-            watched.log(1.0)
+    watched = recorded(tmp_path / "mine", steps=3, every=1)
     page = write_report(tmp_path / "mine").read_text()
     assert "Train in MXFP4, leave out 0 first: " in page and "watched for MXFP4" in page
     figure = plotting.block_map(read_experiment(tmp_path / "mine"), "watched")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,11 @@ def read_json(path: Path) -> dict:
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """The number, or None, which is null, for an infinity and NaN, which JSON does not have."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def read_versioned_json(path: Path) -> dict:

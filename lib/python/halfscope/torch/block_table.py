@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from halfscope import BlockCounts
+from halfscope.format_comparison import ELEMENTS
 
-COUNTED = (
-    "elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow",
-    "blocks", "zero_blocks", "clipped_blocks", "blocks_at_risk", "zero_scales", "nan_scales",
-)  # fmt: skip
+COUNTED = (*ELEMENTS, "blocks", "zero_blocks", "clipped_blocks", "blocks_at_risk", "zero_scales", "nan_scales")
 
 
 @dataclass

@@ -14,7 +14,7 @@ import torch
 from halfscope._core import confidence_95
 from halfscope.results.arms import WATCHED as ARM
 from halfscope.results.formats import label
-from halfscope.results.json_files import FORMAT_VERSION
+from halfscope.results.json_files import FORMAT_VERSION, finite_or_none
 from halfscope.torch.block_observations import Seen
 from halfscope.torch.observations import Observations
 from halfscope.torch.step_records import block_records, histogram_records, tensor_records, update_records
@@ -125,7 +125,7 @@ class ExperimentWords(NamedTuple):
 
 def arm_line(arm: str, metrics: list[float | None], lost_updates: float | None = None) -> dict:
     """An arm's line of the experiment's summary, from the metric of each seed."""
-    values = [_finite(metric) for metric in metrics]
+    values = [finite_or_none(metric) for metric in metrics]
     finite = [value for value in values if value is not None]
     mean = sum(finite) / len(finite) if len(finite) == len(values) and finite else None
     low, high = _interval(mean, finite)
@@ -178,13 +178,9 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _clean(value: object) -> object:
     """JSON has no infinity and no NaN: null stands for them."""
-    return _finite(value) if isinstance(value, float) else value
+    return finite_or_none(value) if isinstance(value, float) else value
 
 
 def _line(record: dict) -> str:

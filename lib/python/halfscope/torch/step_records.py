@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from halfscope import Histogram
+from halfscope.results.json_files import finite_or_none
 from halfscope.torch.block_observations import BlockObservations
 from halfscope.torch.block_table import COUNTED
 from halfscope.torch.observations import Observations, power_of_two, together
@@ -43,7 +42,7 @@ def block_records(seen: BlockObservations) -> list[dict]:
     return [
         {
             "tensor": tensor, "role": role, **{name: getattr(found, name) for name in COUNTED},
-            "relative_error": found.relative_error() if math.isfinite(found.relative_error()) else None,
+            "relative_error": finite_or_none(found.relative_error()),
             "scales_log2": found.scale_range(seen.format),
         }
         for (role, tensor), found in seen.counts.items()
