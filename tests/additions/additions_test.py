@@ -55,6 +55,16 @@ ADDITIONS = {
         listed="scalers",
         tests=("halfscope_tests", "a scaler restored half-way goes on as one that never stopped"),
     ),
+    "log format": Addition(
+        header="lib/halfscope/scaling/detail/log_formats.hpp",
+        name="sample_log",
+        file="lib/halfscope/scaling/logs/sample.cpp",
+        declaration="LogLineReader read_sample();",
+        declared_before="struct LogFormat {",
+        line='LogFormat{"sample_log", "A log of a sample", read_sample},',
+        table="inline constexpr std::array log_formats{",
+        tests=("halfscope_tests", "every log format has a name of its own, and is read or named with a remedy"),
+    ),
     "all-reduce order": Addition(
         header="lib/halfscope/arithmetic/all_reduce.hpp",
         name="sample_order",

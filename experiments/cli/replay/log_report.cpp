@@ -68,30 +68,6 @@ void note_left_out(const SkipLogReplay& replay) {
   }
 }
 
-std::string_view log_words(SkipLogFormat format) {
-  switch (format) {
-    case SkipLogFormat::deepspeed:
-      return "A log of DeepSpeed";
-    case SkipLogFormat::megatron:
-      return "A log of Megatron-LM";
-    case SkipLogFormat::megatron_deepspeed:
-      return "A log of Megatron-LM with DeepSpeed";
-    case SkipLogFormat::fairseq:
-      return "A log of fairseq";
-    case SkipLogFormat::apex:
-      return "A log of Apex";
-    case SkipLogFormat::mae:
-      return "A log as MAE prints it";
-    case SkipLogFormat::hf_trainer:
-      return "A log of Hugging Face's Trainer";
-    case SkipLogFormat::json:
-      return "A log of JSON lines";
-    case SkipLogFormat::csv:
-      break;
-  }
-  return "A table of scalars";
-}
-
 void print_reproduction(const SkipLog& log, const RecordedRun& run) {
   if (!log.has_scaler || !log.counts_steps || log.unknown_steps > 0) return;
   if (run.reproduced_by.empty()) {
@@ -157,7 +133,7 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
       "{}: {} step{}, {}{} of them skipped. A skipped step overflows at its loss scale S and above; below S "
       "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
       "that bound, and with 'any' of them the outcome is the same.",
-      log_words(log.format), log.step_count(), log.step_count() == 1 ? "" : "s",
+      title_of(log), log.step_count(), log.step_count() == 1 ? "" : "s",
       log.unknown_steps > 0 ? "at least " : "", log.skipped + log.skipped_in_holes,
       log.has_scaler
           ? "For any other step the log tells that max|g| is at most 65504/S, and at most the "
@@ -180,7 +156,7 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
   Json scales = Json::array();
   for (const double scale : run.scales) scales.push_back(std::log2(scale));
   const auto lost = log.lost_from();
-  std::cout << to_line({{"log", name_of(log.format)},
+  std::cout << to_line({{"log", log.format},
                         {"steps", log.step_count()},
                         {"not_finite", log.skipped},
                         {"unsure_steps", log.unsure_steps},

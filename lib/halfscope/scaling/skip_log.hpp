@@ -1,31 +1,13 @@
 // Steps that the logs of trainings tell of: which were skipped, at which loss scale, and what is not known.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <halfscope/core/names.hpp>
-
 namespace halfscope {
-
-enum class SkipLogFormat : std::uint8_t {
-  deepspeed,
-  megatron,
-  megatron_deepspeed,
-  fairseq,
-  apex,
-  mae,
-  hf_trainer,
-  json,
-  csv,
-};
-template <>
-inline constexpr std::array<std::string_view, 9> enum_names<SkipLogFormat>{
-    "deepspeed", "megatron", "megatron_deepspeed", "fairseq", "apex", "mae", "hf_trainer", "json", "csv"};
 
 /// A step of the optimizer. One that was neither skipped nor lost is finite at `low`; one that was is not
 /// finite at `high`.
@@ -43,7 +25,7 @@ struct LoggedStep {
 /// A log's steps, ascending. Steps between two of them without a hole were not skipped, and have the scale of
 /// the last one before them that was not.
 struct SkipLog {
-  SkipLogFormat format = SkipLogFormat::deepspeed;
+  std::string_view format = "deepspeed";  ///< its name
   std::vector<LoggedStep> steps;
   std::int64_t skipped = 0;
   /// Skipped steps of which the log does not tell which of several steps it was: taken as the first of them.
@@ -80,6 +62,9 @@ struct SkipLog {
   /// The first step that is known to be lost.
   [[nodiscard]] std::optional<std::int64_t> lost_from() const;
 };
+
+/// "A log of DeepSpeed": what printed it.
+[[nodiscard]] std::string_view title_of(const SkipLog& log);
 
 /// Meaning of the log's run, in a sentence or two: skips of the start-up, such as a smaller largest scale
 /// would spare, such as no scale cures, lost weights, no scaler.

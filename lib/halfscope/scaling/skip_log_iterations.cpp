@@ -200,8 +200,7 @@ SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
   SkipLog log;
   const bool overflows = has_overflow_lines(iterations);
   log.format = iterations.front().line.format;
-  if (log.format == SkipLogFormat::megatron && (overflows || !rest.empty()))
-    log.format = SkipLogFormat::megatron_deepspeed;
+  if (log.format == "megatron" && (overflows || !rest.empty())) log.format = "megatron_deepspeed";
   log.has_scaler = tells_of_scaler(iterations) || !rest.empty();
   IterationLog steps(iterations, log);
   for (const CountedIterations& counted : iterations) steps.add(counted);

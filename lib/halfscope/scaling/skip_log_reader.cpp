@@ -4,32 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <halfscope/core/error.hpp>
 
 namespace halfscope {
 namespace {
-
-/// A format that is known and holds no loss scale, or not as text.
-struct KnownLog {
-  std::string_view sign, description;
-};
-constexpr std::array known_logs{
-    KnownLog{"brain.Event:2",
-             "a TensorBoard event file; export its scalars as CSV, with columns step and loss_scale"},
-    KnownLog{"\x1f\x8b\x08", "a file that gzip has compressed; unpack it first: gunzip FILE"},
-    KnownLog{"\xff\xfe",
-             "UTF-16, as PowerShell writes it; convert it: iconv -f utf-16 -t utf-8 FILE > train.log"},
-    KnownLog{"train_inner | ", "fairseq's log, without a loss scale; train with --fp16"},
-    KnownLog{"\"num_updates\"", "fairseq's log, without a loss scale; train with --fp16"},
-    KnownLog{"'learning_rate': ",
-             "the output of Hugging Face's Trainer, whose norm or loss scale is not in it"},
-    KnownLog{"Epoch: [", "a log as torchvision's and MAE's examples print it, without a loss_scale"},
-    KnownLog{"iter 0: loss ",
-             "nanoGPT's output, which prints no loss scale; print scaler.get_scale() after each step"},
-};
 
 /// The overflows alone, numbered one by one.
 SkipLog log_without_counts(const std::vector<OverflowLine>& overflows) {
@@ -59,16 +39,27 @@ void require_overflow(const std::vector<CountedSteps>& counted, const std::vecto
 
 }  // namespace
 
+LogLineReader read_nothing() {
+  return [](const LogText& /*line*/, const SkipLogSink& /*sink*/) {};
+}
+
+SkipLogReader::SkipLogReader() {
+  for (const LogFormat& format : log_formats) readers_.push_back(format.reader());
+}
+
 void SkipLogReader::line(std::string_view text) {
   is_empty_ = is_empty_ && text.find_first_not_of(" \t\r") == std::string_view::npos;
   const SkipLogSink sink{[&](const OverflowLine& found) { add(found); },
                          [&](const StepLine& found) { add(found); },
                          [&](const IterationLine& found) { add(found); },
                          [&](const ProgressBar& found) { progress_.add(found); }, [&] { end_run(); }};
-  find_in_log_line(text, sink);
-  fields_.line(text, progress_.last_done(), sink.iteration);
-  for (const KnownLog& known : known_logs) {
-    if (!known_ && text.find(known.sign) != std::string_view::npos) known_ = known.description;
+  for (const LogFormat& format : log_formats) {
+    if (!known_ && !format.sign.empty() && text.find(format.sign) != std::string_view::npos) known_ = &format;
+  }
+  while (!text.empty()) {  // progress bars join lines
+    const std::size_t end = std::min(text.find('\r'), text.size());
+    for (const LogLineReader& read : readers_) read({text.substr(0, end), progress_.last_done()}, sink);
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
@@ -138,7 +129,7 @@ SkipLog SkipLogReader::finish() const {
 
 void SkipLogReader::refuse() const {
   const std::string what = is_empty_ ? "the file is empty: there is no step in it"
-                           : known_  ? fmt::format("it is {}", *known_)
+                           : known_  ? fmt::format("it is {}", known_->description)
                                      : "there is no step in it";
   throw InvalidArgument(
       fmt::format("{}; read are logs of DeepSpeed, Megatron-LM, fairseq, Apex, MAE and Hugging Face's "

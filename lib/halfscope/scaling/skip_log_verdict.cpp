@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/skip_log.hpp>
 
 namespace halfscope {
@@ -158,6 +159,10 @@ std::string say_lost(const SkipLog& log) {
 std::optional<std::int64_t> SkipLog::lost_from() const {
   const auto lost = std::ranges::find_if(steps, &LoggedStep::lost);
   return lost == steps.end() ? std::nullopt : std::optional(lost->step);
+}
+
+std::string_view title_of(const SkipLog& log) {
+  return std::ranges::find(log_formats, log.format, &LogFormat::name)->title;
 }
 
 std::string verdict_of(const SkipLog& log) {

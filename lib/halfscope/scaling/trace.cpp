@@ -10,6 +10,7 @@
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/scaling/detail/log_members.hpp>
 #include <halfscope/scaling/detail/skip_log_reader.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 

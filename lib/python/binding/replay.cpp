@@ -102,7 +102,7 @@ nb::dict recorded_of(const SkipLog& log) {
 void bind_logs(nb::module_& module) {
   nb::class_<SkipLog>(module, "SkipLog", "Log of skipped steps.")
       .def_prop_ro(
-          "format", [](const SkipLog& log) { return std::string(name_of(log.format)); },
+          "format", [](const SkipLog& log) { return std::string(log.format); },
           "As halfscope replay --json has it.")
       .def_prop_ro("step_count", &SkipLog::step_count, "From the first step to the last.")
       .def_ro("skipped", &SkipLog::skipped, "Steps.")

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include <halfscope/scaling/detail/skip_log_lines.hpp>
+#include <halfscope/scaling/detail/log_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {
@@ -61,7 +61,15 @@ std::optional<Number> number_after(std::string_view text, std::string_view label
   return std::isfinite(*printed) ? printed : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// The lines of fairseq, Apex, MAE and its relatives, and that of a scale at its minimum.
-void find_other_overflows(std::string_view text, const SkipLogSink& sink);
+/// Hands over the bars of a line.
+void find_progress_bars(std::string_view text, const SkipLogSink& sink);
+
+/// The overflow of a line that prints the scale after it, which is half of that at which it overflowed.
+[[nodiscard]] inline std::optional<OverflowLine> halved_scale(std::string_view text, std::string_view label,
+                                                              std::string_view format) {
+  const auto next = number_after<double>(text, label);
+  if (!next || !is_scale(2 * *next) || !is_scale(next)) return std::nullopt;
+  return OverflowLine{.scale = 2 * *next, .next = next, .format = format};
+}
 
 }  // namespace halfscope

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/scaling/detail/log_fields.hpp>
-#include <halfscope/scaling/detail/skip_log_lines.hpp>
+#include <halfscope/scaling/detail/log_formats.hpp>
+#include <halfscope/scaling/detail/log_lines.hpp>
 #include <halfscope/scaling/skip_log.hpp>
 
 namespace halfscope {
@@ -35,7 +35,7 @@ struct CountedIterations {
 
   /// Steps that the line's own count leaves out: fairseq counts updates.
   [[nodiscard]] std::int64_t uncounted() const {
-    return line.format == SkipLogFormat::fairseq ? std::ssize(overflows) : 0;
+    return line.format == "fairseq" ? std::ssize(overflows) : 0;
   }
 };
 
@@ -70,6 +70,7 @@ class ProgressLog {
 /// back is a restart from a checkpoint, which replaces the steps that it repeats.
 class SkipLogReader {
  public:
+  SkipLogReader();
   void line(std::string_view text);
 
   /// Throws InvalidArgument where no line told of a step, or not of both scales and steps; it names the
@@ -87,9 +88,9 @@ class SkipLogReader {
   std::vector<CountedSteps> counted_;
   std::vector<CountedIterations> iterations_;
   ProgressLog progress_;
-  LogFields fields_;
+  std::vector<LogLineReader> readers_;  ///< one for each format
   bool is_empty_ = true;
-  std::optional<std::string_view> known_;  ///< a format whose lines were seen and tell no scale
+  const LogFormat* known_ = nullptr;  ///< the first format whose sign was seen
 };
 
 /// The steps of lines of state, see skip_log_iterations.cpp; `rest` follow the last line.

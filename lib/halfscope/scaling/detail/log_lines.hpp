@@ -16,11 +16,11 @@ namespace halfscope {
 /// fairseq: "overflow detected, setting loss scale to: 64.0". Apex: "Gradient overflow.  Skipping step, loss
 /// scaler 0 reducing loss scale to 32768.0".
 struct OverflowLine {
-  double scale = 1;            ///< at which the gradients overflowed
-  std::optional<double> next;  ///< none: the scale stays
-  bool has_rank = false;       ///< 0; other ranks' lines are passed over
-  bool ends = false;           ///< the scale could not fall: the run ended
-  SkipLogFormat format = SkipLogFormat::deepspeed;
+  double scale = 1;                       ///< at which the gradients overflowed
+  std::optional<double> next;             ///< none: the scale stays
+  bool has_rank = false;                  ///< 0; other ranks' lines are passed over
+  bool ends = false;                      ///< the scale could not fall: the run ended
+  std::string_view format = "deepspeed";  ///< name of its format
 };
 
 /// The scale that the last of some overflows leaves.
@@ -45,7 +45,7 @@ struct IterationLine {
   std::optional<double>
       grad_norm{};              ///< norm of this iteration's unscaled gradients; NaN if it is not finite
   std::int64_t not_finite = 0;  ///< iterations since the last line whose loss was not finite
-  SkipLogFormat format = SkipLogFormat::megatron;
+  std::string_view format = "megatron";  ///< name of its format
 };
 
 /// A progress bar, as tqdm draws it: "14%|##   | 378/2724 [13:58:09<86:18:35, 132.44s/it]".
@@ -61,9 +61,5 @@ struct SkipLogSink {
   std::function<void(const ProgressBar&)> progress;
   std::function<void()> end;  ///< the scale is at its minimum, and the run ends
 };
-
-/// Hands over what stands in a line, which progress bars and carriage returns may have joined from several.
-/// All else is passed over, and so is what was cut off.
-void find_in_log_line(std::string_view line, const SkipLogSink& sink);
 
 }  // namespace halfscope

@@ -1,0 +1,76 @@
+// The formats of logs that are read, and those that are known and tell no scale: one line per format.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include <halfscope/scaling/detail/log_lines.hpp>
+
+namespace halfscope {
+
+/// A line of a log, or what lies between two carriage returns of one.
+struct LogText {
+  std::string_view text;
+  std::int64_t bar_done = 0;  ///< the last count of a progress bar; 0 where there was none
+};
+
+/// Hands over what a line tells, and passes over all other lines. It may remember earlier lines of its log.
+using LogLineReader = std::function<void(const LogText& line, const SkipLogSink& sink)>;
+
+// The readers. Each makes one for a log.
+
+LogLineReader read_nothing();
+/// "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768", counted steps, and bars.
+LogLineReader read_deepspeed();
+/// "iteration 10/ 1000 | ... | loss scale: 8388608.0 | ... | number of skipped iterations: 10 |".
+LogLineReader read_megatron();
+/// "overflow detected, setting loss scale to: 64.0", "train_inner | ... num_updates=40, ... loss_scale=64".
+LogLineReader read_fairseq();
+/// "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0".
+LogLineReader read_apex();
+/// "Epoch: [0]  [ 20/625] ... loss_scale: 65536.0000 (65536.0000)".
+LogLineReader read_mae();
+/// trainer_state.json, and the dictionaries that the Trainer prints.
+LogLineReader read_hf_trainer();
+/// An object on each line, with a step and a loss_scale or a grad_norm.
+LogLineReader read_json();
+/// A column of steps, and one of a loss scale or of the gradients' norm.
+LogLineReader read_csv();
+/// Exceptions that end a run.
+LogLineReader read_endings();
+
+struct LogFormat {
+  std::string_view name;   ///< as JSON has it
+  std::string_view title;  ///< "A log of DeepSpeed"
+  LogLineReader (*reader)() = read_nothing;
+  std::string_view sign{};         ///< stands in a file of this format that tells no scale
+  std::string_view description{};  ///< description of that file, with the remedy
+};
+
+inline constexpr std::array log_formats{
+    LogFormat{"deepspeed", "A log of DeepSpeed", read_deepspeed},
+    LogFormat{"apex", "A log of Apex", read_apex},
+    LogFormat{"fairseq", "A log of fairseq", read_fairseq, "num_updates",
+              "fairseq's log, without a loss scale; train with --fp16"},
+    LogFormat{"mae", "A log as MAE prints it", read_mae, "Epoch: [",
+              "a log as torchvision's and MAE's examples print it, without a loss_scale"},
+    LogFormat{"megatron", "A log of Megatron-LM", read_megatron},
+    LogFormat{"megatron_deepspeed", "A log of Megatron-LM with DeepSpeed"},
+    LogFormat{"csv", "A table of scalars", read_csv},
+    LogFormat{"json", "A log of JSON lines", read_json},
+    LogFormat{"hf_trainer", "A log of Hugging Face's Trainer", read_hf_trainer, "'learning_rate': ",
+              "the output of Hugging Face's Trainer, whose norm or loss scale is not in it"},
+    LogFormat{"endings", "", read_endings},
+    LogFormat{"tensorboard", "", read_nothing, "brain.Event:2",
+              "a TensorBoard event file; export its scalars as CSV, with columns step and loss_scale"},
+    LogFormat{"gzip", "", read_nothing, "\x1f\x8b\x08",
+              "a file that gzip has compressed; unpack it first: gunzip FILE"},
+    LogFormat{"utf16", "", read_nothing, "\xff\xfe",
+              "UTF-16, as PowerShell writes it; convert it: iconv -f utf-16 -t utf-8 FILE > train.log"},
+    LogFormat{"nanogpt", "", read_nothing, "iter 0: loss ",
+              "nanoGPT's output, which prints no loss scale; print scaler.get_scale() after each step"},
+};
+
+}  // namespace halfscope
