@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import gpu_programs
@@ -41,6 +41,10 @@ class Plan:
     arms: tuple[str, ...]
     text_arms: tuple[str, ...]
     seeds: int
+
+    def only(self, arms: tuple[str, ...]) -> Plan:
+        """This plan with these arms alone."""
+        return replace(self, arms=arms, text_arms=tuple(arm for arm in self.text_arms if arm in arms))
 
     def runs(self, out: Path) -> list[Path]:
         return [out / self.name / arm / f"seed{seed}" for seed in range(self.seeds) for arm in self.arms]

@@ -33,6 +33,12 @@ def revision() -> str:
     return done.stdout.strip()
 
 
+def version(program: Path) -> str:
+    """Version and revision that the program was built from."""
+    done = subprocess.run([program, "-V"], capture_output=True, text=True, env=environment())
+    return "; ".join(done.stdout.strip().splitlines())
+
+
 def toolkit(capture: Path) -> str:
     """The CUDA toolkit that the programs were built with."""
     done = subprocess.run([str(capture), "--toolkit"], capture_output=True, text=True, env=environment())

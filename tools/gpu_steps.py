@@ -49,12 +49,13 @@ class Check:
 
     programs: dict[str, Path]
     out: Path
+    budget: float = BUDGET  # seconds in all
     started: float = field(default_factory=time.monotonic)
     steps: list[dict] = field(default_factory=list)
     deadline: float = 0.0
 
     def left(self) -> float:
-        return self.started + BUDGET - time.monotonic()
+        return self.started + self.budget - time.monotonic()
 
     def run(self, log: str, *command: str | Path, into: Path | None = None, **variables: str) -> str:
         """Runs a program to its end or the step's, keeps its output in `log`; gives stdout back. Raises Failed."""
@@ -185,12 +186,12 @@ def python_with_torch(check: Check) -> str:
     raise Skipped("PyTorch sees no CUDA device" if seen else "no Python here has PyTorch")
 
 
-def run_torch(check: Check) -> str:
-    """Native steps beside PyTorch's autocast and GradScaler, in torch.json."""
+def run_torch(check: Check, *words: str) -> str:
+    """Native steps beside PyTorch's autocast and GradScaler, in torch.json. `words`: options of bench_amp.py."""
     python = python_with_torch(check)
     out = check.out / "torch.json"
     script = gpu_programs.ROOT / "tools/bench_amp.py"
-    check.run("torch", python, script, "--halfscope", check.programs["halfscope"], "--out", out)
+    check.run("torch", python, script, "--halfscope", check.programs["halfscope"], "--out", out, *words)
     networks = json.loads(out.read_text(encoding="utf-8"))["networks"]
     failed = [f"{network['name']}: {network['halfscope']['failed']}" for network in networks
               if "failed" in network["halfscope"]]  # fmt: skip
@@ -213,13 +214,14 @@ SANITIZER_OPTIONS = {"memcheck": ("--report-api-errors", "no")}
 SANITIZED_TESTS = {"racecheck": "[cuda]~[long]~*large products*"}
 
 
-def run_sanitizer(check: Check, tool: str) -> str:
+def run_sanitizer(check: Check, tool: str, chosen: str | None = None) -> str:
+    """`chosen`: the tests, as Catch2 chooses them; none: those of the tool."""
     sanitizer = gpu_device.find_program("compute-sanitizer")
     if sanitizer is None:
         raise Skipped("compute-sanitizer is not on this machine")
     tests = check.programs["halfscope_cuda_tests"]
     options = ("--tool", tool, "--error-exitcode", "9", *SANITIZER_OPTIONS.get(tool, ()))
-    chosen = SANITIZED_TESTS.get(tool, "[cuda]~[long]")
+    chosen = chosen or SANITIZED_TESTS.get(tool, "[cuda]~[long]")
     output = see_device(check.run(tool, sanitizer, *options, tests, "--durations=yes", chosen))
     return next((line.strip("= ") for line in reversed(output.splitlines()) if "ERROR SUMMARY" in line), "no errors")
 
@@ -240,6 +242,11 @@ STEPS: tuple[tuple[str, float, Callable[[Check], str]], ...] = (
 )
 
 
+def note_step(check: Check, name: str, status: str, seconds: float, detail: str) -> None:
+    check.steps.append({"name": name, "status": status, "seconds": round(seconds, 1), "detail": detail})
+    print(f"{name:<29} {status:<9} {seconds:6.1f} s  {detail}", flush=True)
+
+
 def run_step(check: Check, name: str, limit: float, body: Callable[[Check], str]) -> None:
     started = time.monotonic()
     check.deadline = started + min(limit, check.left())
@@ -253,9 +260,7 @@ def run_step(check: Check, name: str, limit: float, body: Callable[[Check], str]
         status, detail = "timed_out", f"stopped after {time.monotonic() - started:.0f} s; see {name}.log"
     except Exception as problem:  # whatever it is, the other steps still run
         status, detail = "failed", str(problem) or type(problem).__name__
-    seconds = round(time.monotonic() - started, 1)
-    check.steps.append({"name": name, "status": status, "seconds": seconds, "detail": detail})
-    print(f"{name:<12} {status:<9} {seconds:6.1f} s  {detail}", flush=True)
+    note_step(check, name, status, time.monotonic() - started, detail)
 
 
 def summarise(check: Check, device: gpu_device.CudaDevice) -> None:

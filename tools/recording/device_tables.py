@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from halfscope.results.packed import read_packed_runs
 from halfscope.results.recorded import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
 from recording.text_tables import aligned
 
@@ -12,8 +13,9 @@ No experiment has been trained at full size on a GPU yet. `tools/gpu-check --res
 records them under `experiments/recorded`, and puts the tables here."""
 
 INTRODUCTION = """\
-Results of `tools/gpu-check --results` at `--size full`, beside the CPU's at `--size small` and the paper's: means over
-the seeds, with their 95 % intervals. The `report.txt` named above each table has all columns."""
+Results of `tools/gpu-check` at `--size full`, beside the CPU's at `--size small` and the paper's: means over the seeds,
+with their 95 % intervals. The `report.txt` named above each table has all columns."""
+SIZES = ("model", "batch", "steps")
 
 
 def device_section(folder: Path) -> str:
@@ -27,8 +29,18 @@ def device_section(folder: Path) -> str:
 
 def _experiment(folder: Path, name: str) -> str:
     tables = read_tables(folder, name)
+    sizes = "; ".join(_sizes(folder, table) for table in tables if table.device != CPU)
     files = ", ".join(f"`experiments/recorded/{table.device}/{name}/report.txt`" for table in tables)
-    return f"**{name}** ({tables[0].metric}; {files}). Paper: {tables[0].paper}\n\n```text\n{_table(tables)}\n```"
+    about = f"**{name}** ({tables[0].metric}; {files}). {sizes}. Paper: {tables[0].paper}"
+    return f"{about}\n\n```text\n{_table(tables)}\n```"
+
+
+def _sizes(folder: Path, table: RecordedTable) -> str:
+    """'nvidia-h200: model resnet18, batch 128, steps 469', by what its runs have in common."""
+    runs = read_packed_runs(folder / table.device / table.experiment)
+    values = {key: sorted({str(run.config[key]) for run in runs if key in run.config}) for key in SIZES}
+    words = [f"{key} {' or '.join(found)}" for key, found in values.items() if found]
+    return f"{table.device}: {', '.join(words)}"
 
 
 def _table(tables: list[RecordedTable]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from halfscope.results.recorded import CPU, read_table
+from halfscope.results.json_files import read_json
+from halfscope.results.packed import read_packed_runs
+from halfscope.results.recorded import CPU, RecordedTable, read_table, read_tables
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,29 @@ HEAD = ("technique (section)", "network", "metric", "FP32", "FP16 with it", "FP1
 
 
 def headline_table(folder: Path) -> str:
-    """A row per technique: means, with their 95 % intervals where there are several seeds.
+    """A row per technique and device: means, with their 95 % intervals where there are several seeds.
 
     folder: experiments/recorded.
     """
     rows = [HEAD, ("---",) * len(HEAD)]
     for line in HEADLINES:
-        table = read_table(folder / CPU / line.experiment)
-        arms = (BASELINE, line.with_it, line.without_it)
-        seeds = sorted({table.arms[arm].seeds for arm in arms})
-        outcomes = map(table.outcome, arms)
-        rows.append((line.technique, line.network, table.metric, *outcomes, " or ".join(map(str, seeds))))
+        rows.append((line.technique, line.network, *_outcomes(read_table(folder / CPU / line.experiment), line)))
+        rows.extend(_device_rows(folder, line))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _device_rows(folder: Path, line: Headline) -> Iterator[tuple[str, ...]]:
+    """The technique on every other device that has recorded FP32 and both arms."""
+    for table in read_tables(folder, line.experiment):
+        if table.device != CPU and {BASELINE, line.with_it, line.without_it} <= table.arms.keys():
+            record = folder / table.device / line.experiment
+            device = read_json(record / "environment.json")["gpu"]
+            models = sorted({str(run.config["model"]) for run in read_packed_runs(record)})
+            yield (f"on an {device}", " or ".join(models), *_outcomes(table, line))
+
+
+def _outcomes(table: RecordedTable, line: Headline) -> tuple[str, ...]:
+    """From the metric to the seeds."""
+    arms = (BASELINE, line.with_it, line.without_it)
+    seeds = sorted({table.arms[arm].seeds for arm in arms})
+    return (table.metric, *map(table.outcome, arms), " or ".join(map(str, seeds)))

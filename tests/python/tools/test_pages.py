@@ -14,7 +14,7 @@ from recording.beside_papers import beside_papers
 from recording.claims import outcome
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index, place_in_paper
-from recording.headline import HEADLINES, headline_table
+from recording.headline import HEADLINES, Headline, headline_table
 from recording.pages import END, PART, Sources, main, pages, refreshed, stale_pages, write_pages
 from recording.source_tree import PROGRAM, RECORDED, ROOT
 from synthetic import write_json
@@ -124,17 +124,35 @@ def test_findings_are_tables_of_the_summary(recorded: Path) -> None:
         refreshed(part.format("published"), Sources(recorded))
 
 
-def test_the_headline_compares_each_technique(tmp_path: Path) -> None:
-    assert len(headline_table(RECORDED).splitlines()) == 5
+def headline_arms(line: Headline) -> list[dict]:
     several = {"low": 59.0, "high": 60.0}
+    arms = [arm("fp32", 5, 59.5, 1, **several), arm(line.with_it, 5, 59.25, 1, **several)]
+    return [*arms, arm(line.without_it, 1, None, 1, diverged=1)]
+
+
+def test_the_headline_compares_each_technique(tmp_path: Path) -> None:
     for line in HEADLINES:
-        arms = [arm("fp32", 5, 59.5, 1, **several), arm(line.with_it, 5, 59.25, 1, **several)]
-        broken = arm(line.without_it, 1, None, 1, diverged=1)
-        write_record(tmp_path, "cpu", [*arms, broken], experiment=line.experiment)
+        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment)
     rows = headline_table(tmp_path).splitlines()
+    assert len(rows) == 5
     assert rows[0].endswith("| FP32 | FP16 with it | FP16 without it | seeds |")
     assert rows[2] == (
         "| FP32 master copy (3.1) | classifier | test accuracy % | 59.50 (59.00 .. 60.00) | 59.25 (59.00 .. 60.00) | "
+        "diverged 1 of 1 | 1 or 5 |"
+    )
+
+
+def test_the_headline_has_a_second_line_for_a_gpu(tmp_path: Path) -> None:
+    for line in HEADLINES:
+        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment)
+    whole, partial, *_ = HEADLINES
+    write_record(tmp_path, "nvidia-h200", headline_arms(whole), experiment=whole.experiment)
+    write_record(tmp_path, "nvidia-h200", headline_arms(partial)[:2], experiment=partial.experiment)
+    rows = headline_table(tmp_path).splitlines()
+    assert len(rows) == 6  # none where an arm of the technique is not recorded
+    assert rows[2].startswith("| FP32 master copy (3.1) | classifier | ")
+    assert rows[3] == (
+        "| on an nvidia-h200 | cnn | test accuracy % | 59.50 (59.00 .. 60.00) | 59.25 (59.00 .. 60.00) | "
         "diverged 1 of 1 | 1 or 5 |"
     )
 

@@ -68,7 +68,7 @@ def test_a_page_shows_a_gpu_beside_the_cpu_and_the_paper(recorded: Path) -> None
     ]
     assert lines[-8] == (
         "**one** (test accuracy %; `experiments/recorded/cpu/one/report.txt`, "
-        "`experiments/recorded/a-gpu/one/report.txt`). Paper: Section 3.1: FP32 is matched."
+        "`experiments/recorded/a-gpu/one/report.txt`). a-gpu: model cnn. Paper: Section 3.1: FP32 is matched."
     )
     assert "**two**" not in "\n".join(lines)
 
