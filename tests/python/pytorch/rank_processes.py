@@ -11,8 +11,8 @@ from conftest import ROOT
 
 
 def run_ranks(script: str, case: str, folder: Path, size: int = 2) -> list[str]:
-    """Runs `script CASE RANK SIZE FOLDER`, beside this file, for each rank; returns what each rank printed."""
-    path = Path(__file__).with_name(script)
+    """Runs `script CASE RANK SIZE FOLDER`, by default beside this file, for each rank; returns their output."""
+    path = Path(__file__).parent / script
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib" / "python"), "OMP_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
