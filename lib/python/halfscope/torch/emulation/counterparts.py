@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import storage_key, storage_of
+from halfscope.torch.emulation.operations import written_arguments
+from halfscope.torch.emulation.trees import map_tensors, tensors
 
 _UNPURGED = 64  # so many tensors without a search for those that are gone
 
@@ -23,6 +26,21 @@ def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def view_of(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """The part of a copied storage that the tensor `like` is of the storage."""
     return flat.as_strided(like.size(), like.stride(), like.storage_offset())
+
+
+def without_writes(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Arguments for another run of an operator: tensors that it writes to are copies."""
+    return map_arguments(func, (args, kwargs), lambda value: map_tensors(value, torch.Tensor.clone), lambda value: value)
+
+
+def map_arguments(
+    func: Any, given: tuple[tuple, dict[str, Any]], written: Callable[[Any], Any], read: Callable[[Any], Any]
+) -> tuple[tuple, dict[str, Any]]:
+    """The arguments that an operator writes to and those that it reads alone, each kind changed."""
+    writes = written_arguments(func)
+    change = lambda key, value: (written if key in writes else read)(value)  # noqa: E731
+    args, kwargs = given
+    return tuple(map(change, range(len(args)), args)), {key: change(key, value) for key, value in kwargs.items()}
 
 
 class Counterparts:
@@ -55,10 +73,23 @@ class Counterparts:
             return type(value)(map(self._shadowed, value))
         return torch.float32 if value in HALF else value
 
+    def _shadow_written(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Floating-point numbers that an operator writes to get a counterpart of their own first."""
+        map_arguments(func, (args, kwargs), self._shadow_target, lambda value: value)
+
     def _shadow_target(self, target: Any) -> None:
-        """A tensor that is written in place gets a counterpart of its own first."""
-        if isinstance(target, torch.Tensor) and target.is_floating_point() and storage_key(target) not in self._shadows:
-            self._register(target, target.float() if target.dtype in HALF else target.clone())
+        for tensor in tensors(target):
+            if tensor.is_floating_point() and storage_key(tensor) not in self._shadows:
+                self._register(tensor, tensor.float() if tensor.dtype in HALF else tensor.clone())
+
+    def _own(self, written: Any) -> Any:
+        """An argument that is written to: its counterpart, or a copy that is thrown away, as of integers."""
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            known = self.counterpart(tensor)
+            return tensor.clone() if known is None else known
+
+        return map_tensors(written, own)
 
     def _keep(self, result: Any, exact: Any) -> None:
         if isinstance(result, torch.Tensor) and isinstance(exact, torch.Tensor):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import halfscope
-from halfscope.torch.emulation.counterparts import Counterparts
+from halfscope.torch.emulation.counterparts import Counterparts, map_arguments
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import Mark, storage_key
 from halfscope.torch.emulation.operations import Kind, Operation, target_of
@@ -34,10 +34,7 @@ class Noise(Counterparts):
         place = self._places.now()
         rounds = place is not None and place.formats.rounds and not self._is_wide(place) and line.kind is not Kind.EXACT
         bring = (lambda value: self._operands(value, line, place)) if rounds else self._marked
-        target = target_of(func, args, kwargs)
-        in_place = target is not None and "out" not in kwargs
-        own_args = [self._shadowed(value) if in_place and not at else bring(value) for at, value in enumerate(args)]
-        own_kwargs = {key: self._shadowed(value) if key == "out" else bring(value) for key, value in kwargs.items()}
+        own_args, own_kwargs = map_arguments(func, (args, kwargs), self._own, bring)
         noisy = func(*own_args, **own_kwargs)
         kept = rounds and place is not None and place.region is Region.FORWARD
         for position, (part, own) in enumerate(zip(results(result), results(noisy))):
@@ -45,7 +42,7 @@ class Noise(Counterparts):
                 quantizer = HALF.get(part.dtype, place.formats.activation if kept and place else FP32)
                 if own.numel() and quantizer != FP32:
                     own.copy_(self._rounded(own, quantizer, storage_key(part)))
-        if target is None:
+        if target_of(func, args, kwargs) is None:
             self._keep(result, noisy)
 
     def of(self, tensor: torch.Tensor, mark: Mark | None) -> torch.Tensor | None:

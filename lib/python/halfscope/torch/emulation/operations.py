@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 
@@ -229,6 +230,24 @@ def writes_to(func: Any) -> tuple[str, ...]:
     return tuple(
         argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write
     )
+
+
+@cache
+def written_arguments(func: Any) -> frozenset[int | str]:
+    """Positions and names of all arguments that an operator writes to: its schema's, and `updated` of its line."""
+    if not hasattr(func, "_schema"):
+        return frozenset()
+    line, arguments, names = operation_of(func), func._schema.arguments, writes_to(func)
+    positions = {place for place, argument in enumerate(arguments) if argument.name in names}
+    positions.update(() if line is None else line.updated)
+    return frozenset({*positions, *(arguments[place].name for place in positions)})
+
+
+def is_random(func: Any) -> bool:
+    """Whether an operator draws random numbers, so that a second run has others."""
+    import torch  # here, so that the table can be read without PyTorch
+
+    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
 
 
 def target_of(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -9,16 +9,13 @@ import torch
 
 from halfscope.torch.emulation.cancellation import terms_of
 from halfscope.torch.emulation.comparison import Comparison
-from halfscope.torch.emulation.counterparts import Counterparts, view_of
+from halfscope.torch.emulation.counterparts import Counterparts, map_arguments, view_of
 from halfscope.torch.emulation.marks import Marks, storage_key
 from halfscope.torch.emulation.nodes import Forward
 from halfscope.torch.emulation.noise import Noise
-from halfscope.torch.emulation.operations import Kind, Operation, target_of
+from halfscope.torch.emulation.operations import Kind, Operation, is_random, target_of
 from halfscope.torch.emulation.places import Place, Places, Region
 
-_RANDOM = """
-    bernoulli native_dropout normal uniform random exponential rand rand_like randn randn_like
-"""
 _SAME = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
@@ -40,15 +37,14 @@ class Shadows(Counterparts):
         place = self._places.now()
         if line.kind in _SAME or (place is not None and place.region is Region.UPDATE):
             return run(func, line, args, kwargs)
-        if line.name in _RANDOM.split() or (place is None and not self._any_shadow((args, kwargs))):
+        if is_random(func) or (place is None and not self._any_shadow((args, kwargs))):
             return run(func, line, args, kwargs)
-        target = target_of(func, args, kwargs)
-        in_place = target is not None
-        if in_place:
-            self._shadow_target(target)
-        if in_place and self.noise is not None:
-            self.noise._shadow_target(target)
-        exact = func(*self._shadowed(args), **self._shadowed(kwargs))
+        in_place = target_of(func, args, kwargs) is not None
+        self._shadow_written(func, args, kwargs)
+        if self.noise is not None:
+            self.noise._shadow_written(func, args, kwargs)
+        own_args, own_kwargs = map_arguments(func, (args, kwargs), self._own, self._shadowed)
+        exact = func(*own_args, **own_kwargs)
         result = run(func, line, args, kwargs)
         if not in_place:
             self._keep(result, exact)

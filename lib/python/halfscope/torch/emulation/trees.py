@@ -67,6 +67,24 @@ def map_numbers(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> A
     return torch.float32 if isinstance(value, torch.dtype) and value in _NUMBERS else value
 
 
+def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same, with each tensor changed."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if type(value) in (tuple, list):
+        return type(value)(map_tensors(part, change) for part in value)
+    return value
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of any type in arguments or results."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors(part)
+
+
 def has_complex(args: tuple) -> bool:
     """Whether an argument is a tensor of complex numbers of two float32."""
     return any(isinstance(value, torch.Tensor) and value.dtype is torch.complex64 for value in args)

@@ -17,10 +17,10 @@ import torch
 
 import halfscope
 from halfscope.torch.emulation import backends
-from halfscope.torch.emulation.counterparts import Flats
+from halfscope.torch.emulation.counterparts import Flats, without_writes
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.marks import storage_key
-from halfscope.torch.emulation.operations import Kind, Operation, target_of
+from halfscope.torch.emulation.operations import Kind, Operation, is_random, target_of
 from halfscope.torch.emulation.places import Places, Region
 from halfscope.torch.emulation.policies import FP32
 from halfscope.torch.emulation.product_zeros import ProductZeros
@@ -73,7 +73,7 @@ class ZeroCauses:
         """Runs an operation; of a backward pass, it notes the causes of the result's zeros."""
         if self._is_counting:
             return func(*args, **kwargs)
-        if not self._places.in_backward or line.kind in _NATIVE:
+        if not self._places.in_backward or line.kind in _NATIVE or is_random(func):
             found = self._exact.around(run, func, line, args, kwargs)
             if not self._places.in_backward:
                 self._products.see(line, args, self._latest())
@@ -92,7 +92,8 @@ class ZeroCauses:
         if self._images is not None:
             stages.append(list(numbers(self._images)))
         options = {key: map_numbers(value, torch.Tensor.float) for key, value in kwargs.items()}
-        at_forward = results(func(*_filled(args, stages[1]), **options))
+        again, own_options = without_writes(func, _filled(args, stages[1]), options)
+        at_forward = results(func(*again, **own_options))
         made = [self._as_made(tensor) for tensor in results(result)]
         for tensor, own, kept in zip(results(result), made, at_forward):
             if own is not None:
