@@ -12,6 +12,7 @@ import torch
 
 from halfscope.torch.emulation.emulation import emulation_without_optimizer
 from halfscope.torch.ranks import is_fully_sharded
+from halfscope.torch.snapshot import Buffers, RandomNumbers
 
 FIRST_WITH_FP16_ON_CPUS = (2, 4)
 SCALES = tuple(2.0**exponent for exponent in range(0, 25, 4))
@@ -55,10 +56,11 @@ def probe_scales(
     loss: computes the scalar loss of one batch with `model`, the same batch at each call, without autocast of its own.
     device_type: of autocast; by default that of the first parameter.
     policy: of `emulate`, whose formats take the place of autocast. One forward and one backward pass for each scale,
-    and one in FP32. Gradients, buffers and the state of the random numbers of the CPU and of all GPUs are as before
-    afterwards. Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not
-    finite, and a model without parameters that need a gradient; TypeError for a model that fully_shard has sharded;
-    RuntimeError where this PyTorch has no FP16 autocast.
+    and one in FP32. Gradients, buffers and the random numbers of PyTorch, NumPy and Python are as before afterwards.
+
+    Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not finite, and a
+    model without parameters that need a gradient; TypeError for a model that fully_shard has sharded; RuntimeError
+    where this PyTorch has no FP16 autocast.
     """
     scales = [float(scale) for scale in scales]
     if not scales or not all(0 < scale < float("inf") for scale in scales):
@@ -147,17 +149,11 @@ def _compared(scale: float, reference: dict[str, torch.Tensor], probed: dict[str
 @contextmanager
 def _kept(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
     """Keeps buffers and random numbers as they are on entry: `restore()` brings them back, and so does the end."""
-    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
-    random = torch.get_rng_state()
-    random_of_devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    buffers, random = Buffers.of(model), RandomNumbers.now()
 
     def restore() -> None:
-        with torch.no_grad():
-            for name, buffer in model.named_buffers():
-                buffer.copy_(buffers[name])
-        torch.set_rng_state(random)
-        if random_of_devices:
-            torch.cuda.set_rng_state_all(random_of_devices)
+        buffers.restore()
+        random.restore()
 
     try:
         yield restore

@@ -72,7 +72,8 @@ def shifted(fault: Fault) -> Trial:
     shift = 2.0 ** -shift_of(fault)
 
     def arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        first = next(place for place, value in enumerate(args) if isinstance(value, torch.Tensor) and value.dim())
+        tensors = [place for place, value in enumerate(args) if isinstance(value, torch.Tensor)]
+        first = max(tensors, key=lambda place: args[place].dim() > 0)
         return (*args[:first], args[first] * shift, *args[first + 1 :]), kwargs
 
     return {fault.made.row: Override(arguments=arguments)}

@@ -21,6 +21,7 @@ from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.policies import Policy
+from halfscope.torch.emulation.report import without_rule_words
 from halfscope.torch.emulation.training import Trainee
 from halfscope.torch.steps import optimizers_of
 
@@ -55,10 +56,12 @@ def diagnose(
     """Names the first operation that goes wrong in a format, its line, its size, and a remedy that was tried.
 
     The step is computed in FP32 and in the format, side by side, once, and once more for each remedy that is tried.
-    Weights, optimizer, gradients and random numbers of PyTorch are left as they were.
+    Weights, buffers, optimizer, gradients and the random numbers of PyTorch, NumPy and Python are left as they were;
+    other attributes of modules are not.
 
     loss_or_step: computes the loss of one batch and returns it; or makes a whole step, with backward pass and update,
-        and may return the loss. The batch must be the same in each call.
+        and may return the loss. The batch must be the same in each call. The loss of a mapping or of a model's output
+        is its `loss`, that of a tuple or list the first number in it that has a gradient.
     format: "fp16", "bf16" or another format, or a policy as `emulate` has them.
     optimizer: where `loss_or_step` calls its `step`.
     accumulate: the order of products, as `emulate` has it: "split_k(2, fp16)".
@@ -116,7 +119,17 @@ def _about(session: Session, outcome: Outcome, exact: Outcome) -> str:
     text += f"; loss scale {session.scale:g}; {session.runs} runs of the step."
     if outcome is not exact and not _harms(outcome):
         text += " Every number is finite."
+    if outcome.emulation is not None and outcome.emulation.without_rule:
+        text += f" {without_rule_words(outcome.emulation.without_rule)}"
+    if not outcome.gradients:
+        text += f" No gradient was computed ({_reason(outcome)}): the backward pass was not looked at."
     return text
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome.loss is None:
+        return "the step returned no loss"
+    return "the loss that the step returned depends on no weight"
 
 
 def _harms(outcome: Outcome) -> bool:

@@ -117,7 +117,9 @@ class Recorder(Trail):
         sources = self.sources_of(made)
         kind = kind_of(made, described, first_tensor(ran.result))
         if kind == "cast" and region != "forward":
-            return self._gradient_fault(operands)
+            known = self._fault_of_cast(operands, described)
+            if known is not None:
+                return known
         value = float(exact[exact.isfinite()].abs().max()) if exact.isfinite().any() else 0.0
         if kind == "cast":
             value = max(operand.largest for operand in described if operand.infinite)
@@ -128,6 +130,15 @@ class Recorder(Trail):
         )  # fmt: skip
         self.faults.append(fault)
         return fault
+
+    def _fault_of_cast(self, operands: list[torch.Tensor], described: list[Operand]) -> Fault | None:
+        """The fault of a cast in a backward pass: a gradient's, or that of the same tensor in the forward pass."""
+        whole = [tensor for tensor in operands if tensor.dim()]
+        infinite = [tensor for tensor, each in zip(whole, described) if each.infinite]
+        if any(self.shadows.counterpart(tensor) is not None for tensor in infinite):
+            return self._gradient_fault(infinite)
+        keys = set(map(storage_key, infinite))
+        return next((fault for fault in self.faults if fault.kind == "cast" and keys & set(fault.made.inputs)), None)
 
     def _operand(self, tensor: torch.Tensor) -> Operand:
         exact = self.shadows.counterpart(tensor)
@@ -152,7 +163,7 @@ class Recorder(Trail):
     def _gradient_fault(self, operands: list[torch.Tensor]) -> Fault:
         """An overflow of the largest of these gradients, which the operation that made it is blamed for."""
         found = [(tensor, self.shadows.counterpart(tensor)) for tensor in operands]
-        sizes = [(float(exact[exact.isfinite()].abs().max()), tensor) for tensor, exact in found if exact is not None]
+        sizes = [(_largest(exact), tensor) for tensor, exact in found if exact is not None]
         largest, tensor = max(sizes, key=lambda size: size[0])
         made = self.made.get(storage_key(tensor)) or Made("gradient", "", "", None)
         count = int((halfscope.round(tensor.detach().float().contiguous(), self.format.name).isinf()).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +13,11 @@ import torch
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.recorder import Ran, Recorder
 from halfscope.torch.emulation.arithmetic import Override
-from halfscope.torch.emulation.bisection import Snapshot
 from halfscope.torch.emulation.emulation import Emulation
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.training import Options, Trainee
+from halfscope.torch.snapshot import Snapshot
 from halfscope.torch.source import current_site
 
 
@@ -122,13 +122,13 @@ class Session:
 
     def _run_step(self) -> float | None:
         self.runs += 1
-        model, loss = self.trainee.model, None
         result = self.step()
-        if isinstance(result, torch.Tensor):
-            loss = float(result.detach().float().sum())
-            if result.requires_grad and not any(p.grad is not None for p in model.parameters()):
-                (result.float().sum() * self.scale).backward()
-        return loss
+        loss = loss_of(result)
+        if loss is None:
+            return float(result) if isinstance(result, float) else None
+        if loss.requires_grad and not any(p.grad is not None for p in self.trainee.model.parameters()):
+            (loss.float().sum() * self.scale).backward()
+        return float(loss.detach().float().sum())
 
     def _outcome(self, loss: float | None) -> Outcome:
         model = self.trainee.model
@@ -141,6 +141,22 @@ class Session:
             _not_finite(dict(model.named_buffers())),
             _not_finite(dict(model.named_parameters())),
         )
+
+
+def loss_of(result: Any) -> torch.Tensor | None:
+    """The loss in what a step returns: `loss` of a mapping or an object, else the first number of a sequence."""
+    if isinstance(result, torch.Tensor):
+        return result
+    named = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    values = result.values() if isinstance(result, Mapping) else result if isinstance(result, (tuple, list)) else ()
+    numbers = [value for value in values if isinstance(value, torch.Tensor) and _is_number(value)]
+    return next((value for value in numbers if value.requires_grad), next(iter(numbers), None))
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    return tensor.numel() == 1 and tensor.is_floating_point()
 
 
 def _not_finite(tensors: dict[str, torch.Tensor]) -> list[str]:

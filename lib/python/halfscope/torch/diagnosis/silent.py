@@ -153,27 +153,30 @@ def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     ]
 
 
-def _stored_averages(session: Session, _: Outcome, exact: Outcome) -> list[Finding]:
-    """Buffers that a step moves by less than half a step of the format."""
+def _stored_averages(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+    """Buffers that a step moves by less than half a step of the format, which autocast leaves in FP32."""
     found = []
-    for name, after in exact.buffers.items():
+    buffers = {} if session.policy.fp32_parameters else exact.buffers
+    for name, after in buffers.items():
         before = session.before.model.get(name)
-        if before is None or not after.is_floating_point() or not bool((after != before).any()):
+        if before is None or not after.is_floating_point():
             continue
-        moved = (after.float() != before.float()).sum()
+        changes = after.float() - before.float()
+        # A change that another rounding of the step undoes is round-off about an average that does not move.
+        moved = (changes != 0) & ((after.float() - outcome.buffers[name].float()).abs() < changes.abs() / 2)
         stored = halfscope.round(before.float().contiguous(), session.format.name)
-        stays = halfscope.round((stored + (after.float() - before.float())).contiguous(), session.format.name) == stored
-        lost = int((stays & (after != before)).sum())
-        if lost * 2 < int(moved):
+        stays = halfscope.round((stored + changes).contiguous(), session.format.name) == stored
+        lost = int((stays & moved).sum())
+        if not lost or lost * 2 < int(moved.sum()):
             continue
-        change = float((after.float() - before.float()).abs().max())
+        change = float(changes[stays & moved].abs().max())
         found.append(
             Finding(
                 "average",
                 f"keep {name} in FP32",
                 f"{name}: the step changes it by up to {digits(change)}, which {session.format.label} loses in "
                 f"{lost} of "
-                f"{int(moved)} elements: stored in {session.format.label} it never moves.",
+                f"{int(moved.sum())} elements: stored in {session.format.label} it never moves.",
                 "computed from the FP32 step; the emulation itself keeps buffers that are updated in place in FP32",
                 name,
                 "average in FP32",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from halfscope.torch.emulation.parameters import Owned, Parameters
 from halfscope.torch.emulation.places import Place, Places, Region
 from halfscope.torch.emulation.policies import Policy
 from halfscope.torch.emulation.shard_operations import ShardOperations
-from halfscope.torch.emulation.trees import has_complex, has_floats, map_complex
+from halfscope.torch.emulation.trees import has_complex, has_floats, has_numbers, map_complex, results
 from halfscope.torch.emulation.updates import Updates
 from halfscope.torch.emulation.widths import Widths
 from halfscope.torch.emulation.wire import ALL_REDUCE, Wire
@@ -38,7 +37,7 @@ _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
 class UnknownOperation(RuntimeError):
-    """Raised in strict emulation for an operation that the table does not have, and always for one that it refuses."""
+    """Raised in strict emulation for an operation without a rule, and for one that a policy refuses."""
 
 
 class EmulatedArithmetic(TorchDispatchMode):
@@ -55,13 +54,15 @@ class EmulatedArithmetic(TorchDispatchMode):
         places: Places,
         caster: Caster,
         parameters: Parameters,
-        options: tuple[bool, float],
+        options: tuple[bool, float, dict[str, str]],
     ) -> None:
-        """options: whether unknown operations are refused, and the scale of the probabilities of tiled attention."""
+        """options: whether operations without a rule are refused, the scale of tiled attention's probabilities, and
+        where to note operations without a rule, by name, with the first module that called them.
+        """
         super().__init__()
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters = parameters
-        self._strict, attention_scale = options
+        self._strict, attention_scale, self._without_rule = options
         self._results = Results(policy, places, caster, parameters, attention_scale)
         self.marks, self.operands = self._results.marks, self._results.operands
         self.weight_gradient = self._results.weight_gradient
@@ -121,10 +122,22 @@ class EmulatedArithmetic(TorchDispatchMode):
         namespace = getattr(func, "namespace", "aten")
         if found is None and namespace in ("aten", "torchvision"):
             name = func.overloadpacket.__name__
+            if torch.Tag.view_copy in func.tags:
+                return Operation(name, Kind.EXACT)
             return Operation(name, Kind.UNTOUCHED if name.startswith("_foreach_") else Kind.UNKNOWN)
         return found or Operation(str(func), Kind.UNTOUCHED)
 
     def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        if line.kind not in (Kind.UNKNOWN, Kind.REFUSED):
+            return self._run_by_rule(func, line, args, kwargs)
+        place = self._places.now()
+        result = self._run_by_rule(func, Operation(line.name, Kind.ROUNDED), args, kwargs)
+        rounds = has_half(args, kwargs) or (self._active and place is not None and place.formats.rounds)
+        if rounds and has_numbers(results(result)):
+            self._admit(line, place)
+        return result
+
+    def _run_by_rule(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         if line.kind is Kind.SOURCE and has_half(args, kwargs):
             return self.half.run(func, line, (args, kwargs), None)
         if line.kind not in _NATIVE and has_complex(args):
@@ -138,8 +151,6 @@ class EmulatedArithmetic(TorchDispatchMode):
             return result
         place = self._places.now()
         if has_half(args, kwargs):
-            if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
-                line = self._admit(line, place)
             if place is not None and place.region is Region.FORWARD:
                 self._note(line, place, self._number(line, place), is_wide=False)
                 self.product_operands.note(line, place, args)
@@ -155,8 +166,6 @@ class EmulatedArithmetic(TorchDispatchMode):
             return self.updates.run(func, line, args, kwargs)
         if place.region is Region.FAN_IN:
             return self._results.fan_in(func, place, args, kwargs)
-        if line.kind in (Kind.UNKNOWN, Kind.REFUSED):
-            line = self._admit(line, place)
         return self._inside(func, line, place, args, kwargs)
 
     def _complex(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
@@ -175,19 +184,16 @@ class EmulatedArithmetic(TorchDispatchMode):
             return result
         return map_complex(result, lambda tensor: self._results.parts(tensor, line, place, ""))
 
-    def _admit(self, line: Operation, place: Place | None) -> Operation:
-        """A line for an operation without one: an error, or one rounding and a warning."""
+    def _admit(self, line: Operation, place: Place | None) -> None:
+        """Notes an operation without a rule: FP32 inside, one rounding of its result; an error in strict emulation."""
         where = f" in module '{place.module}'" if place is not None else ""
-        if line.kind is Kind.REFUSED:
-            raise UnknownOperation(f"emulate: {line.name}{where}: {line.reason}")
+        reason = f": {line.reason}" if line.reason else ""
         if self._strict:
             raise UnknownOperation(
-                f"emulate: no rule for the operation {line.name}{where}; give strict=False to round its result once"
+                f"emulate: no rule for the operation {line.name}{where}{reason}; without strict=True it is computed in "
+                "FP32 and its result rounded once"
             )
-        warnings.warn(f"emulate: no rule for {line.name}{where}: its result is rounded once", stacklevel=2)
-        admitted = Operation(line.name, Kind.ROUNDED)
-        self._lines.update({func: admitted for func, known in self._lines.items() if known is line})
-        return admitted
+        self._without_rule.setdefault(f"{line.name}{reason}", "" if place is None else place.module)
 
     def _inside(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         chosen = autocast_list(line, self._policy)

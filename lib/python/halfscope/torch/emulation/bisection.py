@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from halfscope.torch.emulation.candidates import in_words, rules_of, wide_formats
-from halfscope.torch.emulation.training import Trainee
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
 Train = Callable[[list[str], Accepts], Any]  # judges a training; None for one whose steps were all skipped
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Weights, optimizers, scaler and PyTorch's random numbers."""
-
-    model: dict[str, Any]
-    optimizers: list[dict[str, Any]]
-    scaler: dict[str, Any] | None
-    random: torch.Tensor
-    modes: dict[str, bool]
-
-    @classmethod
-    def of(cls, trainee: Trainee) -> Snapshot:
-        return cls(
-            copy.deepcopy(trainee.model.state_dict()),
-            [copy.deepcopy(optimizer.state_dict()) for optimizer in trainee.optimizers],
-            None if trainee.scaler is None else copy.deepcopy(trainee.scaler.state_dict()),
-            torch.get_rng_state(),
-            {name: module.training for name, module in trainee.model.named_modules()},
-        )
-
-    def restore(self, trainee: Trainee) -> None:
-        trainee.model.load_state_dict(self.model)
-        for optimizer, state in zip(trainee.optimizers, self.optimizers):
-            optimizer.load_state_dict(copy.deepcopy(state))
-            optimizer.zero_grad(set_to_none=True)
-        if trainee.scaler is not None:
-            trainee.scaler.load_state_dict(copy.deepcopy(self.scaler))
-        for name, module in trainee.model.named_modules():
-            module.training = self.modes.get(name, module.training)
-        torch.set_rng_state(self.random)
 
 
 @dataclass(frozen=True)

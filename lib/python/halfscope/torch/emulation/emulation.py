@@ -15,7 +15,7 @@ from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.diagnosis.sentences import untried_finding, update_finding
 from halfscope.torch.emulation.agreement import agreed, result_of
 from halfscope.torch.emulation.attention import parse_attention
-from halfscope.torch.emulation.bisection import Bisection, Snapshot, bisect
+from halfscope.torch.emulation.bisection import Bisection, bisect
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulation.candidates import Candidates, keeping_fp32
 from halfscope.torch.emulation.comparison import Comparison
@@ -23,11 +23,12 @@ from halfscope.torch.emulation.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulation.operand_book import OperandTable
 from halfscope.torch.emulation.policies import FP32, Policy
 from halfscope.torch.emulation.product_operands import heads_of
-from halfscope.torch.emulation.report import report_text
+from halfscope.torch.emulation.report import report_text, without_rule_words
 from halfscope.torch.emulation.sharding import check_sharding
 from halfscope.torch.emulation.training import EmulatedTraining, Findings, Options, Trainee
 from halfscope.torch.emulation.zero_counts import ZeroTable
 from halfscope.torch.records import Records
+from halfscope.torch.snapshot import Snapshot
 from halfscope.torch.steps import optimizers_of
 from halfscope.torch.totals import ROLES, Totals
 
@@ -44,7 +45,7 @@ def emulate(
     accumulate: str | None = None,
     rules: Mapping[str, Any] | None = None,
     seed: int = 0,
-    strict: bool = True,
+    strict: bool = False,
     every: int = 10,
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
     attention: str = "math",
@@ -73,7 +74,8 @@ def emulate(
         keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
         call of mlp.
     seed: of stochastic rounding.
-    strict: refuses an operation that has no rule; else its result is rounded once, with a warning.
+    strict: refuses an operation that has no rule; else it is computed in FP32, its result rounded once, and `report`
+        names it.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.
     compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
     attention: scaled_dot_product_attention as separate operations ("math"), or as tiled kernels compute it ("tiled"),
@@ -145,6 +147,11 @@ class Emulation:
         return self._found.book.first_overflow
 
     @property
+    def without_rule(self) -> dict[str, str]:
+        """Operations of the model that the table has no rule for, each with the first module that called it."""
+        return dict(self._found.without_rule)
+
+    @property
     def lost_updates(self) -> float:
         """The share of the updates that were not zero and left a weight as it was, without an FP32 master copy."""
         book = self._found.book
@@ -186,7 +193,7 @@ class Emulation:
         words = "" if found.wire is None else found.wire.words()
         zeros = [] if found.zeros is None else found.zeros.words()
         left = f"The recipe leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
-        operands = [*self.operands().words(), left]
+        operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
         text = " ".join(filter(None, [text, *operands, *found.scaler.words(), words, *zeros]))
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 

@@ -1,7 +1,7 @@
 """Table of PyTorch's operations below autograd: how an emulated format is applied to each.
 
-Names are those of aten without overload and trailing underscore. An operation that is not in the table is refused in
-strict emulation.
+Names are those of aten without overload and trailing underscore. An operation that is not in the table is computed in
+FP32 and its result rounded once; strict emulation refuses it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Kind(Enum):
     SOURCE = "makes numbers in FP32: the first operation that uses them rounds them"
     LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
     ATTENTION = "both products in the policy's order, the probabilities rounded between them"
-    REFUSED = "an error"
+    REFUSED = "arithmetic that is not seen: one rounding, and an error in strict emulation"
     COMPOSED = "of other operations of the table; seen whole in inference mode alone"
-    UNKNOWN = "not in the table: an error in strict emulation, else one rounding"
+    UNKNOWN = "not in the table: one rounding, and an error in strict emulation"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ _SOURCES = """
 _UNTOUCHED = """
     _local_scalar_dense item is_same_size _record_function_enter _record_function_enter_new _record_function_exit
     record_stream is_pinned pin_memory _pin_memory _has_compatible_shallow_copy_type size stride numel dim sym_size
-    sym_stride sym_numel sym_storage_offset one_hot bincount _assert_async nms _version _unique _nested_tensor
+    sym_stride sym_numel sym_storage_offset one_hot bincount histc _assert_async nms _version _unique _nested_tensor
     _amp_foreach_non_finite_check_and_unscale _amp_update_scale _assert_scalar _assert_tensor_metadata
     storage_offset result_type
 """

@@ -94,7 +94,7 @@ class OwnCasts(TorchFunctionMode):
         args, kwargs = _replaced(args, narrow), {key: _replaced(value, narrow) for key, value in kwargs.items()}
         source = args[0] if args and isinstance(args[0], torch.Tensor) else None
         if func in _CASTS:
-            result = func(source, _WIDE) if func is torch.Tensor.type_as else func(*args, **kwargs)
+            result = source.to(_WIDE) if func is torch.Tensor.type_as else func(*args, **kwargs)
             return self._cast(result, source, asked is _WIDE)
         if source is None or not source.is_floating_point():
             return func(*args, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from halfscope.results.formats import label
 from halfscope.torch.emulation.book import Book, CastTotals, FirstOverflow
@@ -36,6 +36,15 @@ def report_text(
         *map(_stalled, stalled),
     ]
     return " ".join(sentences)
+
+
+def without_rule_words(operations: Mapping[str, str]) -> str:
+    """One sentence on the operations that the table has no rule for; empty where there are none."""
+    if not operations:
+        return ""
+    named = [f"{name}{f' ({module})' if module else ''}" for name, module in operations.items()]
+    listed = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
+    return f"No rule for {listed}: computed in FP32, result rounded once."
 
 
 def _flushed(book: Book) -> str:

@@ -62,7 +62,7 @@ class Options:
     """Options of an emulation, beside its policy."""
 
     seed: int = 0
-    strict: bool = True
+    strict: bool = False
     every: int = 10
     compare_steps: frozenset[int] = frozenset()
     attention: str = "math"
@@ -86,6 +86,7 @@ class Findings:
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
     operands: OperandBook = field(default_factory=OperandBook)  # operands of products, in formats of their own
+    without_rule: dict[str, str] = field(default_factory=dict)  # operations, with the first module that called each
     describes: bool = True  # the first overflow
     trail: LiveTrail | None = None
     observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
@@ -105,7 +106,7 @@ class EmulatedTraining:
         self._sharding = sharding_of(trainee.model)
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         _, scale = parse_attention(options.attention)
-        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale))
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale, findings.without_rule))
         self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         if any(own.operands for own in formats) and not numbers_nodes():

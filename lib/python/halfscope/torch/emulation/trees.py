@@ -85,6 +85,11 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors(part)
 
 
+def has_numbers(values: list[Any]) -> bool:
+    """Whether one of an operator's results is a tensor of real or complex numbers."""
+    return any(value.is_floating_point() or value.is_complex() for value in tensors(values))
+
+
 def has_complex(args: tuple) -> bool:
     """Whether an argument is a tensor of complex numbers of two float32."""
     return any(isinstance(value, torch.Tensor) and value.dtype is torch.complex64 for value in args)
