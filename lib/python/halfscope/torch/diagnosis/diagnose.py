@@ -17,6 +17,7 @@ from halfscope.torch.diagnosis.silent import silent_findings
 from halfscope.torch.diagnosis.stored import stored_findings
 from halfscope.torch.diagnosis.trials import faults_of, mend
 from halfscope.torch.diagnosis.wrong_in_fp32 import finding_in_fp32
+from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
 from halfscope.torch.emulation.nodes import numbers_nodes
@@ -52,6 +53,7 @@ def diagnose(
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
     scale: float = 1.0,
     accumulate: str | None = None,
+    attention: str = "fused",
 ) -> Diagnosis:
     """Names the first operation that goes wrong in a format, its line, its size, and a remedy that was tried.
 
@@ -65,6 +67,7 @@ def diagnose(
     format: "fp16", "bf16" or another format, or a policy as `emulate` has them.
     optimizer: where `loss_or_step` calls its `step`.
     accumulate: the order of products, as `emulate` has it: "split_k(2, fp16)".
+    attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores, as separate operations do.
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
 
     Raises RuntimeError with PyTorch 1.13, else as `emulate` does.
@@ -73,7 +76,9 @@ def diagnose(
         raise RuntimeError("diagnose: needs PyTorch 2, which numbers the nodes of its graph")
     check_model(model)
     policy = Policy(format, accumulate, {})
-    session = Session(Trainee(model, optimizers_of(optimizer)), loss_or_step, policy, _format_of(model, policy), scale)
+    parse_attention(attention)
+    trainee = Trainee(model, optimizers_of(optimizer))
+    session = Session(trainee, loss_or_step, policy, _format_of(model, policy), scale, attention)
     session.keep_gradients()
     try:
         exact = session.run_fp32()

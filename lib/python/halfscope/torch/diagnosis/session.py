@@ -50,6 +50,7 @@ class Session:
     policy: Policy
     format: Format
     scale: float
+    attention: str = "fused"
     before: Snapshot = field(init=False)
     runs: int = 0
 
@@ -59,7 +60,8 @@ class Session:
     def run(self, overrides: dict[str, Override] | None = None, policy: Policy | None = None) -> Outcome:
         """The step in the format, with remedies where given."""
         recorder = Recorder(self.format, self.scale)
-        emulation = Emulation(self.trainee, policy or self.policy, Options(compare_steps=frozenset({1}), every=1))
+        options = Options(compare_steps=frozenset({1}), every=1, attention=self.attention)
+        emulation = Emulation(self.trainee, policy or self.policy, options)
 
         def observe(shadows: Any, arithmetic: Any) -> None:
             recorder.attach(shadows, arithmetic)

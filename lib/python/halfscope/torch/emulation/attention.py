@@ -94,10 +94,32 @@ def _factor(query: torch.Tensor, scale: float | None) -> float:
     return query.shape[-1] ** -0.5 if scale is None else scale
 
 
-def parse_attention(text: Any) -> tuple[bool, float]:
-    """Whether attention is tiled, and the scale of its probabilities: "math", "tiled", "tiled(256)"."""
-    if text == "math":
-        return False, 1.0
+@dataclass(frozen=True)
+class Way:
+    """The way in which scaled_dot_product_attention is computed.
+
+    kind: "fused" as GPU kernels compute it, tiled where the CPU has a fused kernel and else in FP32 between its operands
+    and its result; "tiled" alone; or "math", separate operations of which each is rounded. scale: of the probabilities.
+    """
+
+    kind: str
+    scale: float = 1.0
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether the CPU's fused kernel is used, which the emulation computes as a whole."""
+        return self.kind != "math"
+
+    @property
+    def has_operations(self) -> bool:
+        """Whether it may be computed by separate operations."""
+        return self.kind != "tiled"
+
+
+def parse_attention(text: Any) -> Way:
+    """Reads "fused", "math", "tiled" or "tiled(256)"; raises ValueError for others."""
+    if text in ("fused", "math"):
+        return Way(text)
     if isinstance(text, str) and text.startswith("tiled"):
         inside = text[len("tiled") :] or "(1)"
         try:
@@ -105,5 +127,5 @@ def parse_attention(text: Any) -> tuple[bool, float]:
         except ValueError:
             scale = 0.0
         if inside[0] + inside[-1] == "()" and scale > 0 and math.frexp(scale)[0] == 0.5:
-            return True, scale
-    raise ValueError(f"emulate: attention={text!r}; give 'math', 'tiled', or 'tiled(S)' with S a power of two")
+            return Way("tiled", scale)
+    raise ValueError(f"emulate: attention={text!r}; give 'fused', 'math', 'tiled', or 'tiled(S)' with S a power of two")

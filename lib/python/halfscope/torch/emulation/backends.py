@@ -9,17 +9,19 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.emulation.attention import Way
 
-def decompose_fused_layers(tiled_attention: bool) -> list[Callable[[], None]]:
+
+def decompose_fused_layers(attention: Way) -> list[Callable[[], None]]:
     """Turns fused attention and oneDNN's and cuDNN's recurrent layers off; returns what undoes that.
 
-    Where attention is to be tiled, the CPU's fused one stays, which the emulation computes as a whole.
+    The CPU's fused attention stays where `attention` has it.
     """
     undo: list[Callable[[], None]] = []
     for kind in ("flash", "mem_efficient", "cudnn"):
-        wanted = tiled_attention and kind == "flash"
+        wanted = attention.has_kernel and kind == "flash"
         undo += _switched(f"enable_{kind}_sdp", f"{kind}_sdp_enabled", torch.backends.cuda, wanted)
-    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, not tiled_attention)
+    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, attention.has_operations)
     mha = getattr(torch.backends, "mha", None)
     if mha is not None:
         undo += _switched("set_fastpath_enabled", "get_fastpath_enabled", mha, False)
@@ -42,14 +44,14 @@ def own_products() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(was)
 
 
-def decompose_in_autocast(tiled_attention: bool) -> list[Callable[[], None]]:
+def decompose_in_autocast(attention: Way) -> list[Callable[[], None]]:
     """Does the same inside of every torch.autocast block, and only there; returns what undoes that."""
     autocast = torch.autocast
     enter, leave = autocast.__enter__, autocast.__exit__
     inside: list[list[Callable[[], None]]] = []
 
     def entered(self: Any) -> Any:
-        inside.append(decompose_fused_layers(tiled_attention))
+        inside.append(decompose_fused_layers(attention))
         return enter(self)
 
     def left(self: Any, *error: Any) -> Any:

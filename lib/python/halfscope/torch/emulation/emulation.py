@@ -48,7 +48,7 @@ def emulate(
     strict: bool = False,
     every: int = 10,
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
-    attention: str = "math",
+    attention: str = "fused",
     floor: bool = False,
     reductions: str | None = None,
     gradient_accumulator: str | None = None,
@@ -78,8 +78,9 @@ def emulate(
         names it.
     every: histograms are taken on the first and every `every`-th step; casts are counted on all.
     compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
-    attention: scaled_dot_product_attention as separate operations ("math"), or as tiled kernels compute it ("tiled"),
-        which round the probabilities before their second product: times a power of two with "tiled(S)". PyTorch 2.
+    attention: scaled_dot_product_attention as GPUs' fused kernels compute it ("fused"), with scores in FP32 and
+        probabilities rounded before their second product, times a power of two with "tiled(S)"; or as separate
+        operations, each rounded ("math"). With dropout, "fused" leaves the probabilities in FP32 too.
     reductions: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
     gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes. PyTorch 2.1.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.

@@ -10,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
+from halfscope.torch.emulation.attention import Way
 from halfscope.torch.emulation.parameters import Parameters
 from halfscope.torch.emulation.places import Place, Places
 from halfscope.torch.emulation.policies import Policy
@@ -17,6 +18,7 @@ from halfscope.torch.emulation.policies import Policy
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _WIDE = torch.float32
 _DTYPE = torch.Tensor.dtype.__get__
+_FLASH = int(torch.nn.attention.SDPBackend.FLASH_ATTENTION.value)
 _REFUSE = ("torchvision.",)  # refuses boxes in BF16, of which it asks the type
 _CASTS = (torch.Tensor.to, torch.Tensor.type, torch.Tensor.type_as)
 
@@ -43,8 +45,11 @@ class OwnCasts(TorchFunctionMode):
     computed in FP32; `x.float()` and `dtype=torch.float32` give tensors that stay FP32 until the model casts them back.
     """
 
-    def __init__(self, policy: Policy, places: Places, arithmetic: EmulatedArithmetic, parameters: Parameters) -> None:
+    def __init__(
+        self, policy: Policy, places: Places, arithmetic: EmulatedArithmetic, parameters: Parameters, attention: Way
+    ) -> None:
         super().__init__()
+        self._attention_way = attention
         self._policy, self._places, self._arithmetic, self._parameters = policy, places, arithmetic, parameters
         self._has_answered = False  # with a type of 16 bits: from then on that type means the emulated format
         self._is_casting = False
@@ -88,6 +93,8 @@ class OwnCasts(TorchFunctionMode):
             return self._cast(func(*args, **kwargs), args[0], True)
         if getattr(func, "__name__", "") == "rms_norm":
             return self._rms_norm(func, args, kwargs)
+        if func is torch.nn.functional.scaled_dot_product_attention and self._attention_way.kind == "fused":
+            return self._attention(func, args, kwargs)
         asked = self._asked_type(func, args, kwargs)
         if asked not in (_WIDE, narrow) or (asked is narrow and not self._has_answered):
             return func(*args, **kwargs)
@@ -130,6 +137,17 @@ class OwnCasts(TorchFunctionMode):
         if place is None or (is_to_fp32 and not self._arithmetic.is_narrow(tensor, place)):
             return tensor
         return _Cast.apply(tensor, self._arithmetic.cast, is_to_fp32)
+
+    def _attention(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """The CPU's fused kernel is seen as a whole; where it has none, FP32 between the operands and the result."""
+        if torch._fused_sdp_choice(*args, **kwargs) == _FLASH:
+            return func(*args, **kwargs)
+        was, self._places.autocast_is_off = self._places.autocast_is_off, True
+        try:
+            result = func(*map(self._widened, args), **{key: self._widened(value) for key, value in kwargs.items()})
+        finally:
+            self._places.autocast_is_off = was
+        return self._applied(result, False)
 
     def _rms_norm(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """In FP32 with one rounding, as a GPU's kernel: on a CPU PyTorch composes it of operations."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from halfscope._core import set_thread_count
+from halfscope._core import layer_operands, set_thread_count
 from halfscope.torch.diagnosis.live_trail import LiveTrail
 from halfscope.torch.diagnosis.operands import Format
 from halfscope.torch.emulation import backends
 from halfscope.torch.emulation.agreement import group_of
 from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
-from halfscope.torch.emulation.attention import parse_attention
+from halfscope.torch.emulation.attention import Way, parse_attention
 from halfscope.torch.emulation.book import Book, ShardCounts
 from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.comparison import Comparison
@@ -65,7 +65,7 @@ class Options:
     strict: bool = False
     every: int = 10
     compare_steps: frozenset[int] = frozenset()
-    attention: str = "math"
+    attention: str = "fused"
     floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
 
@@ -105,8 +105,9 @@ class EmulatedTraining:
         self._caster = Caster(findings.book, options.seed)
         self._sharding = sharding_of(trainee.model)
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
-        _, scale = parse_attention(options.attention)
-        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, (options.strict, scale, findings.without_rule))
+        self._attention = self._way_of_attention()
+        arithmetic_options = options.strict, self._attention.scale, findings.without_rule
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, arithmetic_options)
         self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         if any(own.operands for own in formats) and not numbers_nodes():
@@ -124,6 +125,16 @@ class EmulatedTraining:
         self._accumulator: GradientAccumulator | None = None
         self._follow_overflow()
         self._halves = False  # whether weights are stored in 16 bits
+
+    def _way_of_attention(self) -> Way:
+        """As asked; fused kernels are the CPU's, and have no products of operands in formats of their own."""
+        asked = parse_attention(self._options.attention)
+        if asked.kind != "fused":
+            return asked
+        modules = self._places.modules()
+        has_formats = any(layer_operands(self._policy.at(name).operands, "matmul", name) for name, _ in modules)
+        is_on_cpu = all(parameter.device.type == "cpu" for parameter in self._trainee.model.parameters())
+        return asked if is_on_cpu and not has_formats else Way("math")
 
     def _follow_overflow(self) -> None:
         """Has the first overflow described as it comes."""
@@ -159,7 +170,7 @@ class EmulatedTraining:
             halves = halves or self._sharding.has_type(HALF)
             self._share(self._sharding)
         decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
-        self._undo += decompose(parse_attention(self._options.attention)[0])
+        self._undo += decompose(self._attention)
         # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
         self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
         self._places.begin()
@@ -191,7 +202,7 @@ class EmulatedTraining:
         """Has the model's own casts act as they would in 16 bits."""
         if not self._rounds:
             return
-        casts = OwnCasts(self._policy, self._places, self._mode, self._parameters)
+        casts = OwnCasts(self._policy, self._places, self._mode, self._parameters, self._attention)
         casts.__enter__()
         self._undo.append(lambda: casts.__exit__(None, None, None))
         run = getattr(torch.autograd, "_engine_run_backward", None)
