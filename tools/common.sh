@@ -17,7 +17,6 @@ data_packages=("${image_packages[@]}" "${text_packages[@]}" "${speech_packages[@
 clang_packages=(clang libclang-rt-dev)
 ptx_packages=(libzstd-dev)
 mpi_packages=(libopenmpi-dev openmpi-bin)
-torch_packages=(python3 python3-dev python3-venv python3-torch libopenblas0-pthread)
 lint_packages=(clang clang-tidy shellcheck)
 site_packages=(doxygen)
 slurm_packages=(slurmctld slurmd slurm-client munge)
@@ -119,30 +118,18 @@ install_package() {
   CXX="${CXX:-c++}" pip_install --no-build-isolation --no-deps --config-settings=cmake.define.HALFSCOPE_PROGRAM=OFF "$@" --editable .
 }
 
-# A second environment, of the distribution's interpreter, which finds the package python3-torch; with the package. Its
-# NumPy has the major version that python3-torch was built for.
+# A second environment, with the package index's PyTorch and networks of others (5 GB); with the package.
 torch_python="$root/build/torch/bin/python"
 need_torch_venv() {
-  [[ -x "$torch_python" ]] || /usr/bin/python3 -m venv --system-site-packages "$root/build/torch"
-  local python="$torch_python" needed numpy
-  mapfile -t needed < <(grep -vE '^(#|numpy=)' tools/requirements.txt)
-  numpy="$(/usr/bin/python3 -c 'import numpy; print(numpy.__version__.split(".")[0])')"
-  pip_install "${needed[@]}" "numpy~=$numpy.0"
-  install_package --config-settings=build-dir=build/torch-package
-}
-
-# A third environment, with the package index's PyTorch 2 beside Debian's 1.13.
-torch2_python="$root/build/torch2/bin/python"
-need_torch2_venv() {
-  local stamp="$root/build/torch2/requirements.stamp" python="$torch2_python" wanted
+  local stamp="$root/build/torch/requirements.stamp" python="$torch_python" wanted
   need_python
   wanted="$(python3 --version; cat tools/requirements.txt tools/torch-requirements.txt | sha256sum)"
   if [[ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]]; then
-    python3 -m venv --clear "$root/build/torch2"
+    python3 -m venv --clear "$root/build/torch"
     pip_install -r tools/requirements.txt -r tools/torch-requirements.txt
     echo "$wanted" >"$stamp"
   fi
-  install_package --config-settings=build-dir=build/torch2-package
+  install_package --config-settings=build-dir=build/torch-package
 }
 
 # The builds that follow use ccache where it is installed: the library in the Python package and in the program, and the

@@ -15,9 +15,6 @@ from halfscope.torch.emulation.attention import TiledAttention, parse_attention
 
 pytestmark = pytest.mark.torch
 
-needs_fused = pytest.mark.skipif(
-    not hasattr(torch.nn.functional, "scaled_dot_product_attention"), reason="PyTorch 1.13 has no fused attention"
-)
 
 
 def unrounded(tensor: torch.Tensor, name: str) -> torch.Tensor:
@@ -89,7 +86,6 @@ def gradients(policy: str | None, is_causal: bool, **options: object) -> tuple[l
     return [parameter.grad for parameter in model.parameters()], emulated
 
 
-@needs_fused
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("attention", ["math", "tiled"])
 def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool) -> None:
@@ -100,7 +96,6 @@ def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool
         assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@needs_fused
 def test_tiled_attention_rounds_the_probabilities_and_math_the_scores_too() -> None:
     _, tiled = gradients("fp16_mixed", False, attention="tiled")
     _, separate = gradients("fp16_mixed", False)
@@ -119,8 +114,6 @@ class Heads(torch.nn.Module):
         return torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.is_causal)
 
 
-@needs_fused
-@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_tiled_attention_of_16_bits_is_pytorchs_own(kind: torch.dtype, is_causal: bool) -> None:

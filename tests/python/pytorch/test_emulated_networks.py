@@ -11,7 +11,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from exported_training import export_training
 from halfscope.torch import Emulation, GradScaler, emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 from test_same_network import LOSS_WEIGHT, SETTINGS, STEPS, Detector, loss_of, make_anchors, targets
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -124,7 +123,6 @@ def test_losses_are_the_simulators(export: Callable) -> None:
     assert losses[-1] < 0.5 * losses[0]  # it does learn
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 @pytest.mark.parametrize("recipe", ["mxfp8", "fp8_current", "fp8_delayed", "mxfp4"])
 def test_a_recipes_operands_and_losses_are_the_simulators(recipe: str, tmp_path: Path) -> None:
     """Every operand's counts in the first step, and the losses of ten at a scale that fits.

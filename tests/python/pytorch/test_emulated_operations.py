@@ -19,8 +19,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 COMPUTING = (Kind.EXACT, Kind.ROUNDED, Kind.REDUCTION, Kind.PRODUCT, Kind.LOSS)
 CASES = {**ELEMENTWISE, **SHAPED, **NETWORK}
 KINDS = {"bf16": torch.bfloat16, "fp16": torch.float16}
-IS_PYTORCH_2 = torch.__version__ >= "2"
-PINNED = ("1.13", "2.15")  # versions that the list of exceptions was made with
+PINNED = ("2.15",)  # versions that the list of exceptions was made with
 # Operations of torchvision, which has its own test; then compositions that round at each step.
 ELSEWHERE = ("roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward")
 COMPOSED = ("pow", "logsumexp", "floor_divide")
@@ -43,7 +42,7 @@ def emulated(operation: Any, call: tuple) -> Any:
 
 
 def is_exception(name: str, kind: str) -> bool:
-    return name in EXCEPTIONS and kind in EXCEPTIONS[name][1 if IS_PYTORCH_2 else 2].split()
+    return name in EXCEPTIONS and kind in EXCEPTIONS[name][1].split()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,8 +15,6 @@ from halfscope.torch import Emulation, emulate
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
-IS_PYTORCH_2 = torch.__version__ >= "2"
-
 
 @pytest.fixture(autouse=True)
 def seed() -> None:
@@ -71,9 +69,6 @@ class Checkpointed(nn.Module):
 @pytest.mark.parametrize("policy", ["bf16", "fp16/stochastic", "fp8_e5m2/stochastic"])
 def test_checkpointing_gives_the_same_bits(policy: str, reentrant: bool) -> None:
     """And counts nothing twice."""
-    if not reentrant and not IS_PYTORCH_2:
-        pytest.skip("PyTorch 1.13 does not checkpoint without reentrance under any dispatch mode")
-
     def run(how: bool | None) -> tuple[list[torch.Tensor], dict]:
         torch.manual_seed(0)
         model, x = Checkpointed(how), torch.randn(5, 8)
@@ -306,8 +301,6 @@ def test_a_gradient_that_is_a_view_is_rounded() -> None:
 def test_a_fused_optimizer_of_16_bit_weights_steps_one_by_one(switch: str) -> None:
     """Each of its operations is rounded once, and the setting is back afterwards."""
     model, x = nn.Linear(6, 5).bfloat16(), torch.randn(4, 6).bfloat16()
-    if switch == "fused" and not IS_PYTORCH_2:
-        pytest.skip("PyTorch 1.13 has fused optimizers for GPUs alone")
     optimizer = torch.optim.Adam(model.parameters(), 1e-2, **{switch: True})
     before = model.weight.detach().clone()
     with emulate(model, "fp32", optimizer=optimizer) as emulated:

@@ -11,14 +11,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from exported_training import export_training
 from halfscope.torch import emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 from test_emulated_networks import counts_of
 from torch_translation_networks import NORM_EPSILON, POSITION_AMPLITUDE, sinusoids
 
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.usefixtures("one_thread"),
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
 ]
 
 Tensor = torch.Tensor

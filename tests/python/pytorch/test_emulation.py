@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import halfscope
 from halfscope.torch import GradScaler, emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 
 pytestmark = pytest.mark.torch
 
@@ -302,10 +301,3 @@ def test_bad_requests_get_one_line(message: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.skipif(numbers_nodes(), reason="PyTorch 2 numbers the nodes of its graph")
-def test_a_recipe_of_operands_is_refused_before_pytorch_2() -> None:
-    model = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    recipe = emulate(model, "mxfp8", optimizer=optimizer)
-    with pytest.raises(RuntimeError, match="a recipe of products' operands needs PyTorch 2"), recipe:
-        pass

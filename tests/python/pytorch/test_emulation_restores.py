@@ -27,8 +27,6 @@ FOREIGN = {**OF_PYTORCH, **{name: OF_OTHERS[name] for name in ("ssd", "faster_rc
 
 def training(name: str) -> tuple[nn.Module, Callable[[], torch.Tensor], torch.optim.Optimizer]:
     torch.manual_seed(0)
-    if name == "llama" and not hasattr(torch.nn.functional, "rms_norm"):
-        pytest.skip("needs PyTorch 2.4")
     if name in NETWORKS:
         made = NETWORKS[name](SIZES)
         return made.module, made.loss, made.optimizer()
@@ -203,8 +201,7 @@ def reloaded(model: nn.Module) -> nn.Module:
     file = io.BytesIO()
     torch.save(model, file)
     file.seek(0)
-    options = {"weights_only": False} if torch.__version__ >= "2" else {}
-    return torch.load(file, **options)
+    return torch.load(file, weights_only=False)
 
 
 @pytest.mark.parametrize("how", COPIES)

@@ -16,7 +16,6 @@ from rounding_oracle import cast
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 ADAM = {"exp_avg", "exp_avg_sq"}
-needs_fused = pytest.mark.skipif(VERSION < (2, 4), reason="fused optimizers on CPUs came with PyTorch 2.4")
 OPTIMIZERS = {
     "Adam": (lambda p: torch.optim.Adam(p, foreach=False), ADAM),
     "AdamW": (lambda p: torch.optim.AdamW(p, amsgrad=True), {*ADAM, "max_exp_avg_sq"}),
@@ -41,7 +40,7 @@ def as_float16(values: np.ndarray) -> tuple[int, int, int]:
     return int((half == 0).sum()), int(((half > 0) & (half < np.float16(2.0**-14))).sum()), int(np.isinf(half).sum())
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=needs_fused if n == "fused" else ()) for n in OPTIMIZERS])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_states_are_counted_as_numpy_rounds_them(name: str, tmp_path: Path) -> None:
     make, keys = OPTIMIZERS[name]
     model = Planted()

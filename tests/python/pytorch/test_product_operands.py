@@ -10,12 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import halfscope
 from halfscope.torch import emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-]
+pytestmark = pytest.mark.torch
 
 Tensor = torch.Tensor
 ROWS, IN, OUT = 37, 72, 40  # no multiples of a block

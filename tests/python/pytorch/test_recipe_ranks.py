@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from halfscope.torch.emulation.nodes import numbers_nodes
 from rank_processes import run_ranks
 from recipe_ranks import STEPS, TOKENS, trained
 
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch is built without distributed"),
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
 ]
 
 Found = dict[str, "torch.Tensor"]

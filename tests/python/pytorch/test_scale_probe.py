@@ -10,7 +10,6 @@ pytestmark = pytest.mark.torch
 from halfscope.torch import probe_scales
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
-needs_autocast = pytest.mark.skipif(VERSION < (2, 4), reason="FP16 autocast on CPUs came with PyTorch 2.4")
 
 
 def network(seed: int = 0) -> torch.nn.Sequential:
@@ -31,15 +30,8 @@ def closure(model: torch.nn.Module, weight: float = 1.0):
     return lambda: weight * torch.nn.functional.cross_entropy(model(inputs), labels)
 
 
-@pytest.mark.skipif(VERSION >= (2, 4), reason="this PyTorch has FP16 autocast on CPUs")
-def test_without_autocast_a_policy_is_named() -> None:
-    model = network()
-    with pytest.raises(RuntimeError, match='no FP16 autocast on a CPU; give policy="fp16_mixed"'):
-        probe_scales(model, closure(model), [1])
-    assert len(probe_scales(model, closure(model), [1], policy="fp16_mixed")) == 1
 
 
-@needs_autocast
 def test_gradients_that_fp16_loses_come_back_with_the_scale() -> None:
     model = network()
     probes = probe_scales(model, closure(model, 2.0**-20), [1, 2.0**10, 2.0**20])
@@ -50,7 +42,6 @@ def test_gradients_that_fp16_loses_come_back_with_the_scale() -> None:
     assert min(tensor.cosine for tensor in probes[2].tensors if tensor.relative_error < 0.1) > 0.99
 
 
-@needs_autocast
 def test_a_scale_that_overflows_is_not_finite() -> None:
     model = network()
     (probe,) = probe_scales(model, closure(model), [2.0**30])
@@ -58,7 +49,6 @@ def test_a_scale_that_overflows_is_not_finite() -> None:
     assert probe.error == float("inf")
 
 
-@needs_autocast
 def test_a_loss_that_only_fp16_makes_infinite_is_not_finite() -> None:
     layer = torch.nn.Linear(4, 1)
     inputs = torch.full((1, 4), 60000.0)
@@ -66,7 +56,6 @@ def test_a_loss_that_only_fp16_makes_infinite_is_not_finite() -> None:
     assert not probe.finite
 
 
-@needs_autocast
 def test_a_single_product_errs_as_its_cast_operands() -> None:
     layer = torch.nn.Linear(8, 1, bias=False)
     inputs = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
@@ -79,7 +68,6 @@ def test_a_single_product_errs_as_its_cast_operands() -> None:
     assert 0.001 < expected < 0.5
 
 
-@needs_autocast
 def test_training_goes_on_as_without_a_probe() -> None:
     model, other = network(), network()
     loss, other_loss = closure(model), closure(other)

@@ -122,7 +122,6 @@ def test_a_negation_that_is_put_off_is_made() -> None:
     assert torch.equal(elements_of(conjugate), torch.tensor([-2.0, 4.0])) and not elements_of(conjugate).is_neg()
 
 
-@pytest.mark.skipif(not hasattr(torch, "func"), reason="torch.func came with PyTorch 2.0")
 def test_per_sample_gradients_of_vmap_go_on_being_trained() -> None:
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

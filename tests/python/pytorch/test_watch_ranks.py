@@ -113,7 +113,6 @@ def test_ranks_that_watch_something_else_are_told(case: str, tmp_path: Path) -> 
     assert run(case, tmp_path) == [says] * 2
 
 
-@pytest.mark.skipif(int(torch.__version__.split(".")[0]) < 2, reason="PyTorch 1.13 hides its all-reduce")
 def test_emulated_ranks_send_and_sum_in_the_format_of_the_weight_gradients(tmp_path: Path) -> None:
     says = "The gradients of 2 ranks were sent in FP16, and their sum was rounded once.\n"
     assert all(

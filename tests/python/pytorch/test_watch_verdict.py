@@ -159,7 +159,6 @@ def test_a_scaler_that_is_not_given_is_noticed() -> None:
     assert "Loss scale" not in watched.verdict()
 
 
-@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="GradScaler of CPUs came with PyTorch 2.3")
 def test_pytorchs_own_scaler_is_noticed() -> None:
     model, scaler = perceptron(), torch.amp.GradScaler("cpu", init_scale=4096.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -213,7 +212,6 @@ def test_a_layer_that_is_added_later_is_watched_from_then_on() -> None:
     assert watched.unseen == [] and watched.histograms("activation")["3"].elements == 16
 
 
-@pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.compile came with PyTorch 2.0")
 def test_a_model_that_was_compiled_before_is_said_to_be_unseen() -> None:
     model = perceptron()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

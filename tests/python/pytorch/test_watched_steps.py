@@ -112,9 +112,6 @@ def test_a_step_that_fails_does_not_hide_the_next_ones() -> None:
     assert watched.steps == 2
 
 
-@pytest.mark.skipif(
-    not hasattr(torch.optim.Optimizer, "register_step_pre_hook"), reason="hooks of optimizers came with PyTorch 2.0"
-)
 def test_schedulers_do_not_see_the_watch() -> None:
     model = Planted()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)

@@ -10,14 +10,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from exported_training import export_training
 from halfscope import _core
 from halfscope.torch import Emulation, GradScaler, emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 from test_emulated_networks import DetectorOfModules
 from test_same_network import LOSS_WEIGHT, SETTINGS, loss_of, make_anchors, targets
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-]
+pytestmark = pytest.mark.torch
 
 # Stages in the order of the data, by the roles that have the format.
 STAGES = (

@@ -14,7 +14,6 @@ from torch import nn
 from halfscope.torch import Emulation, GradScaler, emulate
 from halfscope.torch.emulation import operation_rules
 from halfscope.torch.emulation.bisection import bisect
-from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.operations import TABLE
 
 pytestmark = pytest.mark.torch
@@ -105,7 +104,6 @@ def test_one_of_two_operations_of_a_name() -> None:
         emulated.bisect(lambda: math.isfinite(loss()), layers=[":mul.1"])
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_gradients_of_a_kept_operation_are_fp32() -> None:
     """2^-26 is 0 in FP16."""
     for rules, zeros in (({}, 4), ({"*:products": "fp32"}, 0)):
@@ -324,7 +322,6 @@ def products_of_one_layer(kind: str) -> tuple[nn.Module, torch.optim.Optimizer, 
     return model, optimizer, right
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 @pytest.mark.parametrize("kind", ["forward", "data_gradient", "weight_gradient"])
 def test_products_are_candidates_under_a_recipe(kind: str) -> None:
     model, optimizer, right = products_of_one_layer(kind)
@@ -342,7 +339,6 @@ def test_products_are_candidates_under_a_recipe(kind: str) -> None:
     assert emulated.bisect(right, layers=[f"{name}@0" for name in kinds]).layers == ()
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_products_that_no_recipe_names_are_no_candidates() -> None:
     model, optimizer, right = products_of_one_layer("forward")
     with emulate(model, "bf16", optimizer=optimizer) as emulated:

@@ -13,13 +13,8 @@ from torch import nn
 
 import victims
 from halfscope.torch import diagnose
-from halfscope.torch.emulation.nodes import numbers_nodes
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-]
-NEEDS_RMS_NORM = pytest.mark.skipif(not hasattr(nn.functional, "rms_norm"), reason="needs PyTorch 2.4")
+pytestmark = pytest.mark.torch
 
 
 class Case(NamedTuple):
@@ -88,8 +83,6 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.victim)
 def test_cause_and_remedy_are_named(case: Case) -> None:
-    if case.victim == "gated_product" and not hasattr(nn.functional, "rms_norm"):
-        pytest.skip("needs PyTorch 2.4")
     torch.manual_seed(0)
     model, step, options = getattr(victims, case.victim)()
     before = copy.deepcopy(model.state_dict())
@@ -179,7 +172,6 @@ def test_the_line_is_found_in_a_checkpoint_and_in_its_recomputation(use_reentran
     assert found.findings[0].remedy == "eps"
 
 
-@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 def test_a_model_in_half_is_told_that_nothing_was_tried() -> None:
     model = victims.Rms().half()
     found = diagnose(model, lambda: model(torch.full((2, 64), 300.0).half()).float().mean())
@@ -191,7 +183,6 @@ def test_a_model_in_half_is_told_that_nothing_was_tried() -> None:
     assert "in FP32 0" not in " ".join(str(found).split())
 
 
-@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 def test_the_update_of_a_model_in_half_is_looked_at() -> None:
     model, _, _ = victims.adam_eps_half()
     model.half()

@@ -11,15 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from doc_blocks import read_blocks
-from halfscope.torch.emulation.nodes import numbers_nodes
 from recording.source_tree import ROOT
 
 README = ROOT / "README.md"
 PAGE = ROOT / "docs/start/which-layer-makes-nan.md"
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="diagnose needs PyTorch 2"),
-]
+pytestmark = pytest.mark.torch
 
 
 def output_of(name: str, code: str, folder: Path) -> str:

@@ -226,7 +226,6 @@ def test_what_fp16_holds_is_no_finding(module: nn.Module) -> None:
     assert kinds(module, format="fp16") == []
 
 
-@pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 def test_cosine_similarity_adds_its_eps_in_the_format() -> None:
     zero = torch.zeros(1, 4)
     similarity = nn.CosineSimilarity()
@@ -239,9 +238,6 @@ def test_a_constant_that_the_format_moves() -> None:
     assert kinds(Buffers(normalizer=torch.tensor(3072.0**0.5)), format="fp16") == []
 
 
-@pytest.mark.skipif(
-    not hasattr(torch.optim.swa_utils, "get_ema_multi_avg_fn"), reason="PyTorch 1.13 has no get_ema_multi_avg_fn"
-)
 def test_an_average_of_weights_that_stays_where_it_is() -> None:
     average = torch.optim.swa_utils.AveragedModel(
         weights(1.0), multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.999)

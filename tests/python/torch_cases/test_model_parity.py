@@ -8,10 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from halfscope.torch import emulate
 from small_models import MODELS, NEED_TRANSFORMERS
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 autocast on a CPU needs PyTorch 2.4"),
-]
+pytestmark = pytest.mark.torch
 STEPS = 3
 AS_PYTORCH = {"compare_steps": (), "attention": "tiled"}  # PyTorch's fused attention rounds the probabilities
 

@@ -10,13 +10,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import near_victims
 from halfscope.torch import diagnose
-from halfscope.torch.emulation.nodes import numbers_nodes
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-    pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4"),
-]
+pytestmark = pytest.mark.torch
 
 
 class Case(NamedTuple):

@@ -12,12 +12,8 @@ from torch import nn
 
 from halfscope.torch import emulate
 from halfscope.torch.emulation.comparison import Comparison
-from halfscope.torch.emulation.nodes import numbers_nodes
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-]
+pytestmark = pytest.mark.torch
 SEEDS = range(5)
 
 

@@ -15,10 +15,8 @@ from torch.nn import functional
 
 import small_models
 from halfscope.torch import GradScaler, emulate, watch
-from halfscope.torch.emulation.nodes import numbers_nodes
 
 pytestmark = pytest.mark.torch
-NEEDS_PYTORCH_2 = pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 
 
 def sgd(model: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
@@ -36,7 +34,6 @@ class Wide(nn.Module):
         return self.head(torch.rsqrt(x * self.p))
 
 
-@NEEDS_PYTORCH_2
 @pytest.mark.parametrize("policy", ["autocast_cuda", "apex_o1"])
 def test_autocast_keeps_gradients_of_fp32_operations_in_fp32(policy: str) -> None:
     torch.manual_seed(0)
@@ -62,7 +59,6 @@ class Normed(nn.Module):
         return self.norm(x * self.p)
 
 
-@NEEDS_PYTORCH_2
 @pytest.mark.parametrize("policy", ["fp16_mixed", "autocast_cuda"])
 @pytest.mark.parametrize("value", [255.875, 256.0, 300.0])
 def test_rms_norm_squares_in_fp32(policy: str, value: float) -> None:
@@ -92,7 +88,6 @@ class Casting(nn.Module):
         return self.weight * h.to(x.dtype), (chosen + 1e-10).log()
 
 
-@NEEDS_PYTORCH_2
 @pytest.mark.parametrize("policy", ["fp16_mixed", "bf16"])
 def test_a_models_own_casts_are_those_of_its_half_version(policy: str) -> None:
     kind = torch.bfloat16 if policy == "bf16" else torch.float16
@@ -129,7 +124,6 @@ def trained_llama(policy: str, **options: Any) -> tuple[float, str]:
     return found.item(), emulated.verdict()
 
 
-@pytest.mark.skipif(torch.__version__ < "2", reason="transformers needs PyTorch 2")
 def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
     loss, verdict = trained_llama("fp8_e4m3")
     assert loss != loss
@@ -143,7 +137,6 @@ def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
     assert loss < 4.2 and "Nothing overflowed." in verdict and "is a format of the operands" not in verdict
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_names_are_those_of_the_source_and_not_of_kernels() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -185,7 +178,6 @@ def test_the_type_of_a_gradient_is_named_of_the_tensor_itself() -> None:
     assert torch.equal(model.weight.grad, torch.full((4,), 3.0))
 
 
-@pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph")
 def test_a_checkpointed_cast_is_recomputed_as_it_was() -> None:
     from torch.utils.checkpoint import checkpoint
 
@@ -279,7 +271,6 @@ def test_a_stored_number_without_axes_is_rounded(kind: str) -> None:
         assert model(torch.tensor([11.0])).item() == 610  # 11 * 55.4375; 609.5 from the unrounded root
 
 
-@NEEDS_PYTORCH_2
 def test_tiled_attention_shares_heads_among_queries() -> None:
     class Attention(nn.Module):
         def __init__(self) -> None:
@@ -370,7 +361,6 @@ def test_the_trace_calls_an_fp32_gradient_beyond_fp16_finite() -> None:
     assert [line["would_overflow"] for line in gradients] == [1, 1, 1]
 
 
-@NEEDS_PYTORCH_2
 def test_what_a_large_scale_made_infinite_is_not_there_before_any_scale() -> None:
     watched, _ = watched_steps(torch.float16, 4)
     assert "before any scale" not in watched.verdict()
@@ -388,7 +378,6 @@ def test_an_infinite_input_is_no_fault_of_the_format() -> None:
     assert "FP16 overflows" not in watched.verdict()
 
 
-@NEEDS_PYTORCH_2
 @pytest.mark.parametrize("how", ["half", "autocast"])
 def test_an_overflow_of_16_bits_is_seen_under_the_fp32_policy(how: str) -> None:
     model, x = nn.Sequential(nn.Linear(4, 4)), torch.ones(2, 4)

@@ -214,10 +214,8 @@ SCALERS = pytest.mark.parametrize(
     [lambda scale: GradScaler("dynamic", initial_scale=scale), pytorchs_scaler],
     ids=["halfscope", "torch"],
 )
-NEEDS_CPU_SCALER = pytest.mark.skipif(torch.__version__ < "2.4", reason="needs PyTorch 2.4")
 
 
-@NEEDS_CPU_SCALER
 @SCALERS
 @DOORS
 def test_an_optimizer_without_gradients_is_named(door: Callable, scaler_of: Callable) -> None:
@@ -240,7 +238,6 @@ def test_an_optimizer_without_gradients_is_named(door: Callable, scaler_of: Call
     assert (model.a.item(), model.b.item(), scaler.get_scale()) == (pytest.approx(0.8), 1.0, 8.0)
 
 
-@NEEDS_CPU_SCALER
 @SCALERS
 @DOORS
 def test_the_optimizer_whose_overflow_lowered_the_scale_is_named(door: Callable, scaler_of: Callable) -> None:

@@ -10,14 +10,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope.torch import diagnose
-from halfscope.torch.emulation.nodes import numbers_nodes
 from near_victims import behind, random
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-    pytest.mark.skipif(not hasattr(torch._C, "_current_autograd_node"), reason="needs PyTorch 2.1"),
-]
+pytestmark = pytest.mark.torch
 
 
 def masked(y: torch.Tensor) -> torch.Tensor:

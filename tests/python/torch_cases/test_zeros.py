@@ -13,12 +13,8 @@ from torch.utils.checkpoint import checkpoint
 
 import small_models
 from halfscope.torch import Emulation, emulate
-from halfscope.torch.emulation.nodes import numbers_nodes
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not numbers_nodes(), reason="PyTorch 1.13 does not number the nodes of its graph"),
-]
+pytestmark = pytest.mark.torch
 
 
 def trained(model: nn.Module, loss: Callable[[], torch.Tensor], **options: Any) -> Emulation:
@@ -132,10 +128,8 @@ def half_step(model: nn.Module, loss: Callable[[], torch.Tensor], policy: str = 
     return emulated
 
 
-NEEDS_HALF = pytest.mark.skipif(torch.__version__ < "2.4", reason="FP16 on a CPU needs PyTorch 2.4")
 
 
-@NEEDS_HALF
 @pytest.mark.parametrize("inputs, gradients, found", [
     ([1.0, 0.0], [1.0, 1.0], {"true": 2}),
     ([1.0, 2.0**-26], [1.0, 1.0], {"forward": 2}),
@@ -156,7 +150,6 @@ def test_weights_in_16_bits(inputs: list[float], gradients: list[float], found: 
     assert causes(half_step(model, lambda: (model(x) * factors).sum()), "layer.weight") == found
 
 
-@NEEDS_HALF
 def test_gradients_in_16_bits_that_a_later_layer_flushed() -> None:
     model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False)).half()
     with torch.no_grad():
@@ -170,7 +163,6 @@ def test_gradients_in_16_bits_that_a_later_layer_flushed() -> None:
     assert causes(emulated, "0.weight") == {"upstream": 4}
 
 
-@NEEDS_HALF
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("scale", [2.0**-12, 1024.0])
 @pytest.mark.parametrize("make", [small_models.unet, small_models.encoder, small_models.llama])

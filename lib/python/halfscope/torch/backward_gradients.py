@@ -79,16 +79,9 @@ def _mark_of(gradient: torch.Tensor) -> tuple[int, int]:
     return (gradient.data_ptr() if strided else id(gradient)), gradient._version
 
 
-def _hook(parameter: torch.nn.Parameter, hook: WeakHook) -> torch.utils.hooks.RemovableHandle:
-    """PyTorch 1.13 has hooks before the accumulation only; the end of the pass is after it for both."""
-    register = getattr(parameter, "register_post_accumulate_grad_hook", parameter.register_hook)
-    return register(hook)
-
-
-def _current_pass() -> int | None:
-    """A number of the backward pass under way, so that it is queued once; PyTorch 1.13 has none."""
-    number = getattr(torch._C, "_current_graph_task_id", None)
-    return None if number is None else number()
+def _current_pass() -> int:
+    """A number of the backward pass under way, so that it is queued once."""
+    return int(torch._C._current_graph_task_id())
 
 
 def _at_end_of_pass(call: WeakHook) -> None:

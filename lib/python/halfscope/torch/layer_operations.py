@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ _KNOWN = {nn.Linear, *_CONVOLUTIONS, *_EXACT}
 _PAUSE = getattr(torch._C, "_DisableTorchDispatch", None)  # while one lives, dispatch modes are passed by
 # The transform of torch.func under way, whose tensors have no memory.
 _transforms = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
-_HAS_HOOKS = "always_call" in signature(nn.Module.register_forward_hook).parameters
 
 
 class LayerOperations:
@@ -32,7 +30,7 @@ class LayerOperations:
 
     @staticmethod
     def knows(module: nn.Module) -> bool:
-        return type(module) in _KNOWN and _PAUSE is not None and _HAS_HOOKS
+        return type(module) in _KNOWN and _PAUSE is not None
 
     def hook(self, module: nn.Module) -> Any:
         """For a watched step; `after` is to be called after each pass, one that fails too."""

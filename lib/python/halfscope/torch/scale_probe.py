@@ -14,7 +14,6 @@ from halfscope.torch.emulation.emulation import emulation_without_optimizer
 from halfscope.torch.ranks import is_fully_sharded
 from halfscope.torch.snapshot import Buffers, RandomNumbers
 
-FIRST_WITH_FP16_ON_CPUS = (2, 4)
 SCALES = tuple(2.0**exponent for exponent in range(0, 25, 4))
 
 
@@ -59,8 +58,7 @@ def probe_scales(
     and one in FP32. Gradients, buffers and the random numbers of PyTorch, NumPy and Python are as before afterwards.
 
     Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not finite, and a
-    model without parameters that need a gradient; TypeError for a model that fully_shard has sharded; RuntimeError
-    where this PyTorch has no FP16 autocast.
+    model without parameters that need a gradient; TypeError for a model that fully_shard has sharded.
     """
     scales = [float(scale) for scale in scales]
     if not scales or not all(0 < scale < float("inf") for scale in scales):
@@ -77,23 +75,13 @@ def probe_scales(
         for scale in scales:
             restore()
             if policy is None:
-                with _fp16_autocast(device_type):
+                with torch.autocast(device_type, dtype=torch.float16):
                     value = _checked(loss())
                 found = _gradients(value, weights, scale)
             else:
                 found = _emulated_gradients(model, loss, scale, policy)
             probes.append(_compared(scale, reference, found))
     return probes
-
-
-def _fp16_autocast(device_type: str) -> torch.autocast:
-    version = tuple(map(int, torch.__version__.split(".")[:2]))
-    if device_type == "cpu" and version < FIRST_WITH_FP16_ON_CPUS:
-        raise RuntimeError(
-            f"probe_scales: PyTorch {torch.__version__} has no FP16 autocast on a CPU; "
-            'give policy="fp16_mixed", or install PyTorch 2.4 or newer'
-        )
-    return torch.autocast(device_type, dtype=torch.float16)
 
 
 def _checked(loss: torch.Tensor) -> torch.Tensor:

@@ -54,11 +54,10 @@ def holds_elements(tensor: torch.Tensor) -> bool:
         return False
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 1.13 and 2.x warn of different things that are asked here
+            warnings.simplefilter("ignore")
             if tensor.data_ptr() == 0:
                 return False
-            storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
-            return storage.nbytes() > tensor.storage_offset() * tensor.element_size()
+            return tensor.untyped_storage().nbytes() > tensor.storage_offset() * tensor.element_size()
     except RuntimeError:  # inside torch.func's transforms
         return False
 

@@ -70,7 +70,7 @@ def watch(
     ranks: "together" adds up the counts of all processes of torch.distributed, each of which must watch; a process
         group does so for its own; "alone" counts this process.
     operations: also looks at the operations of the forward pass, such as products, masks and softmax between layers:
-        the report names the first that the format would make infinite or NaN, with its line. PyTorch 2.1.
+        the report names the first that the format would make infinite or NaN, with its line.
 
     Raises ValueError where `every` is not positive, `format` or a role is unknown, the patterns leave nothing to watch,
     no optimizer has a parameter of the model, `out` holds a run already, or other ranks do not watch the same;

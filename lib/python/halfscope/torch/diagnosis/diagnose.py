@@ -20,7 +20,6 @@ from halfscope.torch.diagnosis.wrong_in_fp32 import finding_in_fp32
 from halfscope.torch.emulation.attention import parse_attention
 from halfscope.torch.emulation.emulation import check_model
 from halfscope.torch.emulation.half_tensors import HALF
-from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.policies import Policy
 from halfscope.torch.emulation.report import without_rule_words
 from halfscope.torch.emulation.training import Trainee
@@ -70,10 +69,8 @@ def diagnose(
     attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores, as separate operations do.
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
 
-    Raises RuntimeError with PyTorch 1.13, else as `emulate` does.
+    Raises what `emulate` does.
     """
-    if not numbers_nodes():
-        raise RuntimeError("diagnose: needs PyTorch 2, which numbers the nodes of its graph")
     check_model(model)
     policy = Policy(format, accumulate, {})
     parse_attention(attention)

@@ -82,7 +82,7 @@ def emulate(
         probabilities rounded before their second product, times a power of two with "tiled(S)"; or as separate
         operations, each rounded ("math"). With dropout, "fused" leaves the probabilities in FP32 too.
     reductions: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
-    gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes. PyTorch 2.1.
+    gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
     zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
 

@@ -35,9 +35,6 @@ class GradientAccumulator:
 
     def follow(self, parameters: list[Owned]) -> list[Callable[[], None]]:
         """Sets the hooks; returns what undoes that."""
-        found = [owned.tensor for owned in parameters if owned.tensor.requires_grad]
-        if not all(hasattr(tensor, "register_post_accumulate_grad_hook") for tensor in found):
-            raise RuntimeError("emulate: gradient_accumulator needs PyTorch 2.1")
         return [
             owned.tensor.register_post_accumulate_grad_hook(WeakHook(self._round, owned)).remove
             for owned in parameters

@@ -10,8 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.tensors import lies_without_gaps
 
-# The untyped storage of a tensor; PyTorch 1.13 has the latter alone.
-storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
+storage_of = torch.Tensor.untyped_storage
 
 
 @dataclass

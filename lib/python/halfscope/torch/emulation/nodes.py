@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-# How many nodes this thread has made; PyTorch 1.13 does not tell.
-_made: Callable[[], int] | None = getattr(torch._C._autograd, "_get_sequence_nr", None)
+_made: Callable[[], int] = torch._C._autograd._get_sequence_nr  # how many nodes this thread has made
 
 
 @dataclass
@@ -41,8 +40,7 @@ class Nodes:
 
     def note(self, forward: Forward) -> None:
         """The operation that is dispatched now; of several in one node the first counts."""
-        if _made is not None:
-            self._latest.setdefault(_made() - 1, forward)
+        self._latest.setdefault(_made() - 1, forward)
 
     def of(self, number: int | None) -> Forward | None:
         """That of a node; None of one that was not noted."""
@@ -51,12 +49,7 @@ class Nodes:
         return self._latest.get(number) or self._before.get(number)
 
 
-def numbers_nodes() -> bool:
-    """Whether this PyTorch numbers the nodes of its graph; 1.13 does not."""
-    return _made is not None
-
-
 def number_of(node: Any) -> int | None:
     """The number of a node; None where PyTorch does not tell."""
     tell = getattr(node, "_sequence_nr", None)
-    return None if _made is None or tell is None else int(tell())
+    return None if tell is None else int(tell())

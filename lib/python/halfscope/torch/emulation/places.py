@@ -18,11 +18,6 @@ from halfscope.torch.emulation.policies import Formats, Policy
 from halfscope.torch.tensors import floating
 from halfscope.torch.weak_hooks import WeakHook
 
-# Activation checkpointing leaves a module by an exception; PyTorch 1.13 has neither that nor the option.
-_IS_PYTORCH_2 = "always_call" in signature(torch.nn.Module.register_forward_hook).parameters
-_ALWAYS = {"always_call": True} if _IS_PYTORCH_2 else {}
-_WITH_KEYWORDS = {"with_kwargs": True} if _IS_PYTORCH_2 else {}
-
 _LAYERS = ("torch.nn.", "torchvision.ops.")
 
 
@@ -140,9 +135,10 @@ class Places:
         """Sets the hooks."""
         for module in self._names:
             before = module.register_forward_pre_hook(
-                WeakHook(self._before_forward, self._names[module]), **_WITH_KEYWORDS
+                WeakHook(self._before_forward, self._names[module]), with_kwargs=True
             )
-            after = module.register_forward_hook(WeakHook(self._after_forward), **_ALWAYS)
+            # Activation checkpointing leaves a module by an exception.
+            after = module.register_forward_hook(WeakHook(self._after_forward), always_call=True)
             self._undo += [before.remove, after.remove]
         for name in ("backward", "grad"):
             self._undo.append(

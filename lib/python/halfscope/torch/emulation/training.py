@@ -20,7 +20,6 @@ from halfscope.torch.emulation.casts import Caster
 from halfscope.torch.emulation.comparison import Comparison
 from halfscope.torch.emulation.gradient_accumulator import Additions, GradientAccumulator
 from halfscope.torch.emulation.half_tensors import HALF
-from halfscope.torch.emulation.nodes import numbers_nodes
 from halfscope.torch.emulation.operand_book import OperandBook
 from halfscope.torch.emulation.own_casts import OwnCasts
 from halfscope.torch.emulation.parameters import Owned, Parameters
@@ -110,10 +109,6 @@ class EmulatedTraining:
         self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, arithmetic_options)
         self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
-        if any(own.operands for own in formats) and not numbers_nodes():
-            raise RuntimeError(
-                "emulate: a recipe of products' operands needs PyTorch 2, which numbers the nodes of its graph"
-            )
         self._rounds = any(own.rounds for own in formats)
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
         self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
@@ -242,8 +237,6 @@ class EmulatedTraining:
         if not is_data_parallel(model):
             return
         quantizer = self._policy.base.weight_gradient
-        if quantizer != FP32 and not hasattr(torch.ops.c10d, "allreduce_"):
-            raise RuntimeError("emulate: DistributedDataParallel with rounded weight gradients needs PyTorch 2")
         wire = self._mode.wire = Wire(model, quantizer, self._caster)
         self._places.after_backward = wire.receive
         self._found.wire = wire
