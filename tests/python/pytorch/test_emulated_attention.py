@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import numpy as np
 
 from halfscope import matmul, round
-from halfscope.torch import emulate
+from halfscope.torch import diagnose, emulate
 from halfscope.torch.emulation.attention import TiledAttention, parse_attention
 
 pytestmark = pytest.mark.torch
@@ -87,7 +87,7 @@ def gradients(policy: str | None, is_causal: bool, **options: object) -> tuple[l
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("attention", ["math", "tiled"])
+@pytest.mark.parametrize("attention", ["fused", "math", "tiled"])
 def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool) -> None:
     exact, _ = gradients(None, is_causal)
     # Formats of 23 bits round nothing here, but everything is computed by the emulation's own products.
@@ -98,7 +98,9 @@ def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool
 
 def test_tiled_attention_rounds_the_probabilities_and_math_the_scores_too() -> None:
     _, tiled = gradients("fp16_mixed", False, attention="tiled")
-    _, separate = gradients("fp16_mixed", False)
+    _, fused = gradients("fp16_mixed", False)
+    _, separate = gradients("fp16_mixed", False, attention="math")
+    assert set(fused.casts()) == set(tiled.casts())
     assert ("activation", "probabilities") in {(role, name) for role, name in tiled.casts()}
     assert not any("bmm" in name for _, name in tiled.casts())
     assert any("bmm" in name for _, name in separate.casts())
@@ -140,5 +142,50 @@ def test_tiled_attention_of_16_bits_is_pytorchs_own(kind: torch.dtype, is_causal
 
 @pytest.mark.parametrize("text", ["flash", "tiled(3)", "tiled()", "tiled(-2)", "tiled(x", None])
 def test_unknown_attention_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match=r"^emulate: attention=.*; give 'math', 'tiled', or 'tiled\(S\)'"):
+    with pytest.raises(ValueError, match=r"^emulate: attention=.*; give 'fused', 'math', 'tiled', or 'tiled\(S\)'"):
         parse_attention(text)
+
+
+class Large(torch.nn.Module):
+    """Scores far beyond FP16's largest number, dropout and a mask that learns, where they are given."""
+
+    def __init__(self, dropout: float, learns: bool) -> None:
+        super().__init__()
+        self.project = torch.nn.Linear(16, 48)
+        self.bias = torch.nn.Parameter(torch.zeros(6, 6), requires_grad=learns)
+        torch.nn.init.normal_(self.project.weight, std=40.0)
+        self.dropout = dropout
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.project(x).view(*x.shape[:2], 3, 2, 8).permute(2, 0, 3, 1, 4)
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v, self.bias, self.dropout)
+        return mixed.transpose(1, 2).reshape(x.shape)
+
+
+@pytest.mark.parametrize("policy", ["fp16_mixed", "autocast_cuda"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("learns", [False, True])
+def test_fused_attention_keeps_large_scores(policy: str, dropout: float, learns: bool) -> None:
+    """As FP16 autocast on a GPU is finite; separate operations overflow. A dropped mask is that of plain PyTorch."""
+    torch.manual_seed(0)
+    model, x = Large(dropout, learns), torch.randn(4, 6, 16) * 10
+    outputs = []
+    for attention in (None, "fused", "math"):
+        torch.manual_seed(1)
+        if attention is None:
+            outputs.append(model(x))
+            continue
+        with emulate(model, policy, attention=attention, compare_steps=()):
+            outputs.append(model(x))
+            outputs[-1].sum().backward()
+    exact, fused, separate = (output.detach() for output in outputs)
+    assert not separate.isfinite().all()
+    assert (fused - exact).norm() < 0.02 * exact.norm()
+
+
+def test_a_diagnosis_has_the_scores_that_were_asked_for() -> None:
+    torch.manual_seed(0)
+    model, x = Large(0.0, False), torch.randn(4, 6, 16) * 10
+    assert diagnose(model, lambda: model(x).sum()).fault is None
+    fault = diagnose(model, lambda: model(x).sum(), attention="math").fault
+    assert fault is not None and fault.made.operation == "bmm"

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 common = pytest.importorskip("torch.testing._internal.common_methods_invocations", reason="PyTorch's table of tests")
 from halfscope.torch import diagnose
+from halfscope.torch.emulation.arithmetic import UnknownOperation
 from torch import nn
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -82,6 +83,9 @@ def test_no_operation_ends_a_diagnosis(part: int) -> None:
         for policy in ("fp16", "bf16", "autocast_cuda"):
             try:
                 diagnose(model, lambda: loss_of(model), policy)  # noqa: B023
+            except UnknownOperation as error:
+                if "autocast_cuda refuses" not in str(error):  # as PyTorch's own autocast does
+                    failures.append(f"{name} {policy}: {error}")
             except Exception as error:
                 failures.append(f"{name} {policy}: {type(error).__name__}: {error}"[:200])
     assert not failures, "\n".join(failures)

@@ -29,7 +29,7 @@ class BackwardGradients:
         self._made, self._queued, self._marks = set(), None, {}
         if not self._hooks:
             self._hooks = [
-                _hook(parameter, WeakHook(self._mark, name))
+                parameter.register_post_accumulate_grad_hook(WeakHook(self._mark, name))
                 for name, parameter in self._parameters.items()
                 if parameter.requires_grad
             ]

@@ -70,7 +70,9 @@ class NotedTrail(Trail):
             note.inputs.append(storage_key(value))
             if value.dim() or note.inputs[-1] in self.notes or self._owner_of(value) is not None:
                 return
-            value = float(value)
+            if value.is_meta:
+                return
+            value = float(value.detach())
         elif kind is list or kind is tuple:
             for part in value:
                 self._add(part, note)

@@ -93,9 +93,9 @@ def _rounded(value: float, format: str) -> float:
 def constant_of(value: Any, format: Format, is_known: Any) -> Constant | None:
     """A number among an operation's arguments; is_known: whether a tensor was computed, or belongs to the model."""
     if isinstance(value, torch.Tensor):
-        if value.dim() or not value.is_floating_point() or is_known(value):
+        if value.dim() or not value.is_floating_point() or value.is_meta or is_known(value):
             return None
-        value = float(value)
+        value = float(value.detach())
     if type(value) is not float or not math.isfinite(value):
         return None
     return Constant(value, format.round(value))

@@ -26,7 +26,7 @@ def compute(operation: str, model: str, args: tuple, kwargs: dict[str, Any]) -> 
         terms *= tensor.shape[axis]
     rest = [axis for axis in range(tensor.dim()) if axis not in summed]
     shape = [tensor.shape[axis] for axis in rest]
-    rows = tensor.detach().permute(*summed, *rest).reshape(terms, -1).contiguous().cpu()
+    rows = tensor.detach().permute([*summed, *rest]).reshape(terms, -1).contiguous().cpu()
     sums: Any = _core.sum(rows, 0, accumulate=model)
     total: torch.Tensor = sums.reshape(shape).to(tensor.device)
     if keeps:
