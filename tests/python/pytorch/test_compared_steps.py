@@ -10,9 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import numpy as np
-from halfscope.torch import diagnose, emulate
 from torch import nn
 from torch.nn import functional
+
+from halfscope.torch import diagnose, emulate
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

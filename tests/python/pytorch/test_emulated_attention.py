@@ -16,7 +16,6 @@ from halfscope.torch.emulation.attention import TiledAttention, parse_attention
 pytestmark = pytest.mark.torch
 
 
-
 def unrounded(tensor: torch.Tensor, name: str) -> torch.Tensor:
     del name
     return tensor

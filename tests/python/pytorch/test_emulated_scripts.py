@@ -69,6 +69,7 @@ class Checkpointed(nn.Module):
 @pytest.mark.parametrize("policy", ["bf16", "fp16/stochastic", "fp8_e5m2/stochastic"])
 def test_checkpointing_gives_the_same_bits(policy: str, reentrant: bool) -> None:
     """And counts nothing twice."""
+
     def run(how: bool | None) -> tuple[list[torch.Tensor], dict]:
         torch.manual_seed(0)
         model, x = Checkpointed(how), torch.randn(5, 8)

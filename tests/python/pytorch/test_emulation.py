@@ -299,5 +299,3 @@ def test_bad_requests_get_one_line(message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=re.escape(message)) as refused:
         request(model, torch.optim.SGD(model.parameters(), lr=0.1))
     assert "\n" not in str(refused.value)
-
-

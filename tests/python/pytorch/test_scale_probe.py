@@ -30,8 +30,6 @@ def closure(model: torch.nn.Module, weight: float = 1.0):
     return lambda: weight * torch.nn.functional.cross_entropy(model(inputs), labels)
 
 
-
-
 def test_gradients_that_fp16_loses_come_back_with_the_scale() -> None:
     model = network()
     probes = probe_scales(model, closure(model, 2.0**-20), [1, 2.0**10, 2.0**20])

@@ -9,9 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 common = pytest.importorskip("torch.testing._internal.common_methods_invocations", reason="PyTorch's table of tests")
+from torch import nn
+
 from halfscope.torch import diagnose
 from halfscope.torch.emulation.arithmetic import UnknownOperation
-from torch import nn
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

@@ -128,8 +128,6 @@ def half_step(model: nn.Module, loss: Callable[[], torch.Tensor], policy: str = 
     return emulated
 
 
-
-
 @pytest.mark.parametrize("inputs, gradients, found", [
     ([1.0, 0.0], [1.0, 1.0], {"true": 2}),
     ([1.0, 2.0**-26], [1.0, 1.0], {"forward": 2}),

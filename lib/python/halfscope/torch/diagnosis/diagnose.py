@@ -124,14 +124,8 @@ def _about(session: Session, outcome: Outcome, exact: Outcome) -> str:
     if outcome.emulation is not None and outcome.emulation.without_rule:
         text += f" {without_rule_words(outcome.emulation.without_rule)}"
     if not outcome.gradients:
-        text += f" No gradient was computed ({_reason(outcome)}): the backward pass was not looked at."
+        text += " The step returned no loss that depends on a weight: the backward pass was not looked at."
     return text
-
-
-def _reason(outcome: Outcome) -> str:
-    if outcome.loss is None:
-        return "the step returned no loss"
-    return "the loss that the step returned depends on no weight"
 
 
 def _harms(outcome: Outcome) -> bool:

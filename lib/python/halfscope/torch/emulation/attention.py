@@ -98,8 +98,8 @@ def _factor(query: torch.Tensor, scale: float | None) -> float:
 class Way:
     """The way in which scaled_dot_product_attention is computed.
 
-    kind: "fused" as GPU kernels compute it, tiled where the CPU has a fused kernel and else in FP32 between its operands
-    and its result; "tiled" alone; or "math", separate operations of which each is rounded. scale: of the probabilities.
+    kind: "fused" as GPU kernels compute it, tiled with the CPU's fused kernel, else in FP32 between its operands and its
+    result; "tiled" alone; or "math", separate operations, each rounded. scale: of the probabilities.
     """
 
     kind: str

@@ -30,7 +30,9 @@ def view_of(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 def without_writes(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """Arguments for another run of an operator: tensors that it writes to are copies."""
-    return map_arguments(func, (args, kwargs), lambda value: map_tensors(value, torch.Tensor.clone), lambda value: value)
+    return map_arguments(
+        func, (args, kwargs), lambda value: map_tensors(value, torch.Tensor.clone), lambda value: value
+    )
 
 
 def map_arguments(

@@ -104,8 +104,8 @@ _SOURCES = """
 _UNTOUCHED = """
     _local_scalar_dense item is_same_size _record_function_enter _record_function_enter_new _record_function_exit
     record_stream is_pinned pin_memory _pin_memory _has_compatible_shallow_copy_type size stride numel dim sym_size
-    sym_stride sym_numel sym_storage_offset one_hot bincount histc _fused_sdp_choice _assert_async nms _version _unique _nested_tensor
-    _amp_foreach_non_finite_check_and_unscale _amp_update_scale _assert_scalar _assert_tensor_metadata
+    sym_stride sym_numel sym_storage_offset one_hot bincount histc _assert_async nms _version _unique _nested_tensor
+    _fused_sdp_choice _amp_foreach_non_finite_check_and_unscale _amp_update_scale _assert_scalar _assert_tensor_metadata
     storage_offset result_type
 """
 _LOSSES = {
