@@ -19,7 +19,7 @@ def arithmetic() -> EmulatedArithmetic:
     model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1, "fp16")
     book.enabled = False
     caster = Caster(book, 0)
-    return EmulatedArithmetic(policy, Places(model, policy), caster, Parameters(model, policy, caster), (True, 1.0))
+    return EmulatedArithmetic(policy, Places(model, policy), caster, Parameters(model, policy, caster), (True, 1.0, {}))
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:

@@ -98,7 +98,7 @@ def _factor(query: torch.Tensor, scale: float | None) -> float:
 class Way:
     """The way in which scaled_dot_product_attention is computed.
 
-    kind: "fused" as GPU kernels compute it, tiled with the CPU's fused kernel, else in FP32 between its operands and its
+    kind: "fused" as GPU kernels compute it, tiled with the CPU's fused kernel, else in FP32 between operands and
     result; "tiled" alone; or "math", separate operations, each rounded. scale: of the probabilities.
     """
 
