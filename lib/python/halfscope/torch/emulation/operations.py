@@ -25,7 +25,7 @@ class Kind(Enum):
     SOURCE = "makes numbers in FP32: the first operation that uses them rounds them"
     LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
     ATTENTION = "both products in the policy's order, the probabilities rounded between them"
-    REFUSED = "arithmetic that is not seen: one rounding, and an error in strict emulation"
+    REFUSED = "not seen inside: one rounding, and an error in strict emulation"
     COMPOSED = "of other operations of the table; seen whole in inference mode alone"
     UNKNOWN = "not in the table: one rounding, and an error in strict emulation"
 
