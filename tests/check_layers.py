@@ -66,7 +66,7 @@ TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;{]*)? 
 TO_STDERR = re.compile(r"\bstderr\b|std::cerr|std::clog|\bperror\(")
 STDERR_TEXT = "lib/halfscope/core/stderr_text.cpp"
 # Outside detail/ folders, whose headers are not installed.
-MOST_PUBLIC_HEADERS = 111
+MOST_PUBLIC_HEADERS = 112
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -76,21 +76,22 @@ class Parts(QuantizedFiles):
                     self.assertEqual(found[0]["relative_error"], 0)
 
     def split(self, name, parts, index):
-        """A folder of two shards: a has the first of `parts` and `a`, b has the others and `b`."""
+        """Two shards, by an index or by numbered names: one has the first of `parts` and `a`, one the others and `b`."""
         folder = self.folder / name
         folder.mkdir()
         (payload, codes), *scales = parts.items()
-        shards = {"a": {payload: codes, "a": ("F32", [2], floats([1.0, 2.0]))}}
-        shards["b"] = {**dict(scales), "b": ("F32", [1], floats([1.0]))}
+        names = ("a", "b") if index else ("model-00001-of-00002", "model-00002-of-00002")
+        shards = {names[0]: {payload: codes, "a": ("F32", [2], floats([1.0, 2.0]))}}
+        shards[names[1]] = {**dict(scales), "b": ("F32", [1], floats([1.0]))}
         for shard, held in shards.items():
             (folder / f"{shard}.safetensors").write_bytes(safetensors(held))
         if index:
             where = {part: f"{shard}.safetensors" for shard, held in shards.items() for part in held}
             (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
-        return folder
+        return folder, names
 
     def test_a_shard_whose_other_half_is_not_given_is_one_line(self):
-        """Codes without their scales are no weights; the line says where the scales are, as an index or a file has it."""
+        """Codes without their scales are no weights; the line says where the scales are, as an index or a name has it."""
         layouts = {
             "deepseek": (
                 {"w.weight": ("F8_E4M3", [4, 4], bytes([0x38] * 16))},
@@ -103,11 +104,11 @@ class Parts(QuantizedFiles):
         for layout, (payload, scales) in layouts.items():
             (code_name,), (scale_name,) = payload, scales
             for index in (True, False):
-                folder = self.split(f"{layout}-{index}", payload | scales, index)
+                folder, (first, second) = self.split(f"{layout}-{index}", payload | scales, index)
                 for file, left, says in (
-                    ("a", "a", [f'"{code_name}" is not read: its scales are "{scale_name}"', "b.safetensors; give that file too"]),
-                    ("b", "b", [f'"{scale_name}" is not read: its payload is "{code_name}"', "a.safetensors; give that file too"]),
-                ):
+                    (first, "a", [f'"{code_name}" is not read: its scales are "{scale_name}"', f"{second}.safetensors; give that file too"]),
+                    (second, "b", [f'"{scale_name}" is not read: its payload is "{code_name}"', f"{first}.safetensors; give that file too"]),
+                ):  # fmt: skip
                     with self.subTest(layout=layout, index=index, file=file):
                         path = folder / f"{file}.safetensors"
                         result = halfscope("analyze", path, "--json")
@@ -143,7 +144,7 @@ class Parts(QuantizedFiles):
         self.assertEqual(float(self.analyze(path)[0]["max_abs"]), 2)
         self.assertEqual([float(tensor["max_abs"]) for tensor in self.analyze(path, whole)], [2, 1])
         self.write("scales", {"x_scale": ("F32", [1], floats([0.5]))})
-        self.refuse("analyze", path, says=['"x_scale", which is in', "scales.safetensors; give that file too"])
+        self.refuse("analyze", path, says=['"x_scale", which is in', "scales.safetensors too, but neither"])
 
     def test_a_checkpoint_of_pytorch_has_quantized_tensors_too(self):
         archive = self.folder / "model.pt"

@@ -1,6 +1,7 @@
 // Fuzzes the pairing of payloads with scales, and the numbers and findings that come of it.
 #include <halfscope/io/detail/flat_tensor_file.hpp>
 #include <halfscope/io/quantized_file.hpp>
+#include <halfscope/io/block_findings.hpp>
 
 #include "tests/fuzz/fuzz_reader.hpp"
 
@@ -11,10 +12,11 @@ void look_into_blocks(const QuantizedFile& file) {
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
     if (!file.has_blocks(i)) continue;
     const BlockFindings found = file.findings(i, TensorInFile{file, i, "input"});
-    for (const BlockList* list : {&found.zero_blocks, &found.nan_codes, &found.nan_scales, &found.zero_scales,
-                                  &found.saturated_scales, &found.at_largest, &found.low, &*found.clipped}) {
-      if (list->count > found.blocks || list->left_out() < 0) std::abort();
-    }
+    const auto check = [&](const BlockList& list) {
+      if (list.count > found.blocks || list.left_out() < 0) std::abort();
+    };
+    for (const BlockKind& kind : block_kinds) check(found.*kind.list);
+    if (found.clipped) check(*found.clipped);
   }
 }
 

@@ -57,6 +57,24 @@ std::vector<std::string> safetensors_seeds() {
   return seeds;
 }
 
+/// Four bits by a table, with scales that are codes of numbers of their own.
+std::string table_seed() {
+  const std::string state =
+      R"({"quant_type":"nf4","blocksize":4,"shape":[2,4],"nested_blocksize":2,"nested_offset":0.5})";
+  const std::string data =
+      std::string("\x12\x34\x56\x78\x01\xff", 6) + bytes_of(std::vector<float>(273, 0.5f)) + state;
+  const std::size_t end = 6 + 273 * 4;
+  return safetensors_bytes(R"({"w":{"dtype":"U8","shape":[4,1],"data_offsets":[0,4]},)"
+                           R"("w.absmax":{"dtype":"U8","shape":[2],"data_offsets":[4,6]},)"
+                           R"("w.quant_map":{"dtype":"F32","shape":[16],"data_offsets":[6,70]},)"
+                           R"("w.nested_quant_map":{"dtype":"F32","shape":[256],"data_offsets":[70,1094]},)"
+                           R"("w.nested_absmax":{"dtype":"F32","shape":[1],"data_offsets":[1094,1098]},)"
+                           R"("w.quant_state.bitsandbytes__nf4":{"dtype":"U8","shape":[)" +
+                               std::to_string(state.size()) + R"(],"data_offsets":[)" + std::to_string(end) +
+                               "," + std::to_string(end + state.size()) + "]}}",
+                           data);
+}
+
 /// A checkpoint of each layout: 24 bytes for all parts.
 std::vector<std::string> quantized_seeds() {
   std::vector<std::string> seeds;
@@ -72,9 +90,29 @@ std::vector<std::string> quantized_seeds() {
                              R"("m_scales":{"dtype":"U8","shape":[1,1],"data_offsets":[16,17]},)"
                              R"("n":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[17,20]},)"
                              R"("o":{"dtype":"BF16","shape":[0],"data_offsets":[20,20]},)"
-                             R"("p":{"dtype":"I32","shape":[],"data_offsets":[20,24]}})"}) {
+                             R"("p":{"dtype":"I32","shape":[],"data_offsets":[20,24]}})",
+                             R"({"q.qweight":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]},)"
+                             R"("q.qzeros":{"dtype":"I32","shape":[1,1],"data_offsets":[8,12]},)"
+                             R"("q.scales":{"dtype":"F16","shape":[1,2],"data_offsets":[12,16]},)"
+                             R"("q.g_idx":{"dtype":"I32","shape":[2],"data_offsets":[16,24]}})",
+                             R"({"a.qweight":{"dtype":"I32","shape":[2,1],"data_offsets":[0,8]},)"
+                             R"("a.qzeros":{"dtype":"I32","shape":[1,1],"data_offsets":[8,12]},)"
+                             R"("a.scales":{"dtype":"F8_E5M2","shape":[1,8],"data_offsets":[12,20]},)"
+                             R"("b":{"dtype":"F32","shape":[],"data_offsets":[20,24]}})",
+                             R"({"c.weight_packed":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]},)"
+                             R"("c.weight_scale":{"dtype":"F32","shape":[1,1],"data_offsets":[8,12]},)"
+                             R"("c.weight_shape":{"dtype":"I32","shape":[2],"data_offsets":[12,20]},)"
+                             R"("c.weight_zero_point":{"dtype":"I32","shape":[1,1],"data_offsets":[20,24]}})",
+                             R"({"d.weight":{"dtype":"I8","shape":[2,8],"data_offsets":[0,16]},)"
+                             R"("d.SCB":{"dtype":"F16","shape":[2],"data_offsets":[16,20]},)"
+                             R"("d.weight_zero_point":{"dtype":"U8","shape":[4],"data_offsets":[20,24]}})",
+                             R"({"e":{"dtype":"U8","shape":[2,8],"data_offsets":[0,16]},)"
+                             R"("e_scale":{"dtype":"F16","shape":[2,1],"data_offsets":[16,20]},)"
+                             R"("e_zero_point":{"dtype":"I8","shape":[2,1],"data_offsets":[20,22]},)"
+                             R"("scale_e":{"dtype":"F16","shape":[],"data_offsets":[22,24]}})"}) {
     seeds.push_back(safetensors_bytes(header, bytes_of(numbers)));
   }
+  seeds.push_back(table_seed());
   return seeds;
 }
 
@@ -111,7 +149,11 @@ std::vector<std::string> gguf_seeds() {
   return {
       gguf_bytes({}, ""), gguf_bytes({gguf_tensor("w", {3, 2}, 0, 0)}, data),
       gguf_bytes({gguf_tensor("w", {2}, 30, 16), gguf_tensor("q", {32}, 2, 32), gguf_tensor("d", {1}, 28, 0)},
-                 data)};
+                 data),
+      gguf_bytes(
+          {gguf_tensor("k", {256}, 12, 0), gguf_tensor("l", {256}, 14, 0), gguf_tensor("m", {64}, 40, 0),
+           gguf_tensor("n", {256}, 23, 0), gguf_tensor("o", {32, 2}, 39, 0), gguf_tensor("p", {256}, 11, 0)},
+          std::string(256, '\x3c'))};
 }
 
 std::vector<std::string> records_seeds() {

@@ -1,5 +1,5 @@
 // Blocks of quantized tensors, by the shapes of payload and scales.
-#include <halfscope/io/detail/block_layout.hpp>
+#include <halfscope/io/layouts/detail/block_layout.hpp>
 
 #include "tests/support/catch.hpp"
 

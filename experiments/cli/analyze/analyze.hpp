@@ -80,7 +80,8 @@ struct Analysis {
   std::vector<SkippedReport> skipped{};
   std::vector<FileNotRead> not_read{};  ///< in folders that were given
   std::vector<UpdateReport> updates{};
-  bool is_quantized = false;  ///< a tensor was dequantized: no loss scale is advised on
+  bool is_quantized = false;  ///< a tensor is quantized: no loss scale is advised on
+  std::size_t unread = 0;     ///< quantized tensors that are not read
   Advice advice{};
   ExitStatus status = done;  ///< wrong_request where a file could not be read; its line is on stderr
 };

@@ -107,12 +107,19 @@ class Reader {
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
         say_all(file.contradictions);
         say_all(file.file->problems());
+        count_unread(*file.file);
         files.push_back(std::move(file));
       } catch (const InvalidArgument&) {
         fail(std::current_exception());
       }
     }
     return files;
+  }
+
+  void count_unread(const QuantizedFile& file) {
+    for (const std::string& name : file.unread())
+      if (request_.selection.takes(name)) ++analysis_.unread;
+    analysis_.is_quantized = analysis_.is_quantized || analysis_.unread > 0;
   }
 
   static std::string why_nothing_is_selected(const SelectedFile& file) {

@@ -1,6 +1,8 @@
 // Opens other files only as long as a file that borrows from them is open.
 #include <halfscope/io/checkpoint_files.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -20,15 +22,33 @@ std::set<std::string> names_in(const TensorFile& file) {
   return names;
 }
 
+/// Throws InvalidArgument for a checkpoint of which every tensor is empty, as ZeRO's third stage saves it.
+void refuse_placeholders(const TensorFile& file, const std::string& path) {
+  const std::vector<StoredTensor>& tensors = file.tensors();
+  const std::string extension = std::filesystem::path(path).extension().string();
+  const bool is_of_arrays = extension == ".npy" || extension == ".npz";
+  const bool is_empty =
+      std::ranges::all_of(tensors, [](const StoredTensor& tensor) { return tensor.elements == 0; });
+  if (tensors.empty() || !is_empty || is_of_arrays || !file.codes().empty()) return;
+  throw InvalidArgument(fmt::format(
+      "{}: none of its {} tensors has an element, as DeepSpeed's ZeRO-3 saves placeholders; the weights are "
+      "in "
+      "*_optim_states.pt: python zero_to_fp32.py . model.pt in their folder puts them together, and "
+      "stage3_gather_16bit_weights_on_model_save saves them whole",
+      printable(path), tensors.size()));
+}
+
 }  // namespace
 
 std::optional<std::string> FilesByName::find(const std::string& name, const std::string& partner,
-                                             const std::string& path) const {
+                                             const std::string& path,
+                                             const std::function<bool(const std::string&)>& is_taken) const {
   const auto [first, last] = paths_.equal_range(name);
   const auto [first_partner, last_partner] = paths_.equal_range(partner);
   for (auto found = first; found != last; ++found) {
     const auto is_of_file = [&](const auto& entry) { return entry.second == found->second; };
-    if (found->second != path && std::none_of(first_partner, last_partner, is_of_file)) return found->second;
+    const bool is_other = found->second != path && (!is_taken || is_taken(found->second));
+    if (is_other && std::none_of(first_partner, last_partner, is_of_file)) return found->second;
   }
   return std::nullopt;
 }
@@ -37,19 +57,21 @@ CheckpointFile CheckpointFiles::open(const std::string& path, const NameFilter& 
   CheckpointFile opened;
   const NameFilter with_scales = [&](std::string_view name) {
     if (wanted(name)) return true;
-    const std::string payload = view_ == QuantizedView::values ? payload_of(name) : "";
-    return !payload.empty() && wanted(payload);
+    return view_ == QuantizedView::values && std::ranges::any_of(payloads_of(name), wanted);
   };
   std::unique_ptr<TensorFile> file = open_tensor_file(path, raw_type_, wanted ? with_scales : wanted);
+  refuse_placeholders(*file, path);
   opened.held = names_in(*file);
   if (const auto entry = paths_.indexed.find(path); entry != paths_.indexed.end())
     opened.contradictions = contradictions(path, entry->second, opened.held);
-  const FileBeside find_beside = [&](const std::string& name, const std::string& partner) {
+  const FileBeside find_beside = [&](const std::string& name,
+                                     const std::string& partner) -> std::optional<OtherFile> {
     const auto found = beside(path).find(name, partner, path);
-    return found ? std::optional(printable(*found)) : std::nullopt;
+    if (!found) return std::nullopt;
+    return OtherFile{printable(*found), are_shards(path, *found)};
   };
   opened.file = show_quantized(complete(std::move(file), path), printable(path),
-                               {.view = view_, .block = weight_block_beside(path), .beside = find_beside});
+                               {.view = view_, .stated = quantization_beside(path), .beside = find_beside});
   return opened;
 }
 
@@ -74,7 +96,8 @@ std::shared_ptr<const TensorFile> CheckpointFiles::other_with(const std::string&
                                                               const std::string& partner,
                                                               const std::string& path) {
   if (!given_) given_ = names_of(paths_.files);
-  const auto found = given_->find(name, partner, path);
+  const auto found =
+      given_->find(name, partner, path, [&](const std::string& other) { return are_shards(path, other); });
   if (!found) return nullptr;
   std::weak_ptr<const TensorFile>& known = open_[*found];
   std::shared_ptr<const TensorFile> file = known.lock();
@@ -93,6 +116,18 @@ FilesByName CheckpointFiles::names_of(const std::vector<std::string>& files) con
     }
   }
   return found;
+}
+
+bool CheckpointFiles::are_shards(const std::string& path, const std::string& other) {
+  return checkpoint_of(path) == checkpoint_of(other);
+}
+
+const std::string& CheckpointFiles::checkpoint_of(const std::string& path) {
+  const auto [known, is_new] = checkpoints_.try_emplace(path);
+  if (!is_new) return known->second;
+  const auto entry = paths_.indexed.find(path);
+  known->second = entry != paths_.indexed.end() ? entry->second.index : checkpoint_named_by(path);
+  return known->second;
 }
 
 const FilesByName& CheckpointFiles::beside(const std::string& path) {

@@ -1,6 +1,7 @@
 // Files of a checkpoint: the paths that words stand for, and quantized tensors put together across files.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,17 +49,20 @@ class FilesByName {
  public:
   void add(std::string name, std::string path) { paths_.emplace(std::move(name), std::move(path)); }
   /// The first file other than `path` that has `name` and lacks `partner`: one that has both is whole.
-  [[nodiscard]] std::optional<std::string> find(const std::string& name, const std::string& partner,
-                                                const std::string& path) const;
+  /// Files that `is_taken`, where given, refuses are passed over.
+  [[nodiscard]] std::optional<std::string> find(
+      const std::string& name, const std::string& partner, const std::string& path,
+      const std::function<bool(const std::string&)>& is_taken = {}) const;
 
  private:
   std::multimap<std::string, std::string> paths_;
 };
 
 /// Opens files one by one. A quantized tensor whose payload and scales lie in two of `paths` is in the file
-/// of its payload. Its parts are left out, with a line in QuantizedFile::problems, where one of them lies in
-/// a file that is not given: as an index beside says, or, without one, as a file of the same kind beside
-/// does. A file that has both parts lends none.
+/// of its payload, where the two are shards: an index names both, or their names are numbered
+/// (-00001-of-00002). Its parts are left out, with a line in QuantizedFile::problems, where one of them lies
+/// in a shard that is not given, or in a file of the same kind beside that is not known to be one. A file
+/// that has both parts lends none.
 class CheckpointFiles {
  public:
   explicit CheckpointFiles(ExpandedPaths paths, const StatedType& raw_type = {},
@@ -80,12 +84,16 @@ class CheckpointFiles {
   [[nodiscard]] FilesByName names_of(const std::vector<std::string>& files) const;
   /// Files beside `path` by the names of its indices, or without one by their own.
   [[nodiscard]] const FilesByName& beside(const std::string& path);
+  /// Whether an index or their names say that the two files are of one checkpoint.
+  [[nodiscard]] bool are_shards(const std::string& path, const std::string& other);
+  [[nodiscard]] const std::string& checkpoint_of(const std::string& path);
 
   ExpandedPaths paths_;
   StatedType raw_type_;
   QuantizedView view_;
-  std::optional<FilesByName> given_{};           ///< names in `paths_`, once they are asked for
-  std::map<std::string, FilesByName> beside_{};  ///< by folder and extension
+  std::optional<FilesByName> given_{};                ///< names in `paths_`, once they are asked for
+  std::map<std::string, FilesByName> beside_{};       ///< by folder and extension
+  std::map<std::string, std::string> checkpoints_{};  ///< see checkpoint_of
   std::map<std::string, std::weak_ptr<const TensorFile>> open_{};  ///< by path, while a file borrows from it
 };
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include <halfscope/core/error.hpp>
@@ -207,6 +208,26 @@ std::vector<std::string> files_like_it_beside(const std::string& file) {
       files.push_back(entry.string());
   }
   return files;
+}
+
+std::string checkpoint_named_by(const std::string& file) {
+  const fs::path path = file;
+  static const std::regex numbered(R"((.*)-\d+(-of-\d+\..*))");
+  std::smatch found;
+  const std::string name = path.filename().string();
+  if (std::regex_match(name, found, numbered))
+    return (path.parent_path() / (found.str(1) + found.str(2))).string();
+  for (const fs::path& entry : entries_beside(file)) {
+    if (!is_index(entry)) continue;
+    try {
+      const auto shards = shards_of(entry.string());
+      const auto is_it = [&](const auto& shard) { return fs::path(shard.first).filename() == name; };
+      if (std::ranges::any_of(shards, is_it)) return entry.string();
+    } catch (const InvalidArgument&) {
+      continue;  // nobody has named it
+    }
+  }
+  return file;
 }
 
 std::vector<std::string> contradictions(const std::string& file, const IndexEntry& entry,

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <halfscope/io/detail/flat_places.hpp>
@@ -23,6 +25,12 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, std::uint64_t& 
   return parse_safetensors_header(text, file.size() - data_begin, file.name());
 }
 
+/// Integers of which quantized weights, their zero points and indices are made.
+bool is_integer_type(std::string_view name) {
+  constexpr std::array<std::string_view, 5> names{"U8", "I8", "I16", "I32", "I64"};
+  return std::ranges::find(names, name) != names.end();
+}
+
 }  // namespace
 
 std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
@@ -31,8 +39,9 @@ std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
   for (SafetensorsEntry& entry : header.tensors) {
     if (!entry.type.stored) {
-      if (entry.type.name == "U8" || find_code_type(entry.type.name) != nullptr) {
-        opened->add_codes({entry.name, std::string(entry.type.name), entry.shape, data_begin + entry.begin});
+      if (is_integer_type(entry.type.name) || find_code_type(entry.type.name) != nullptr) {
+        opened->add_codes({entry.name, std::string(entry.type.name), entry.shape, data_begin + entry.begin,
+                           entry.end - entry.begin});
       }
       opened->skip({std::move(entry.name), fmt::format("dtype {}", entry.type.name)});
       continue;

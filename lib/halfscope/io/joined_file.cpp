@@ -9,20 +9,47 @@
 namespace halfscope {
 namespace {
 
-constexpr std::array<std::string_view, 3> scale_endings{"_scale_inv", "_scale", "_scale_2"};
-constexpr std::string_view blocks_ending = "_blocks", block_scales_ending = "_scales",
-                           input_ending = "input_scale";
+/// Endings of the names of a payload and of one of its parts; the rest of the two is one.
+struct PartEndings {
+  std::string_view payload, part;
+};
+constexpr std::array part_endings{
+    PartEndings{"qweight", "qzeros"},
+    PartEndings{"qweight", "scales"},
+    PartEndings{"qweight", "g_idx"},
+    PartEndings{"weight_packed", "weight_scale"},
+    PartEndings{"weight_packed", "weight_zero_point"},
+    PartEndings{"weight_packed", "weight_shape"},
+    PartEndings{"weight_packed", "weight_g_idx"},
+    PartEndings{"weight_packed", "weight_global_scale"},
+    PartEndings{"weight_packed", "input_global_scale"},
+    PartEndings{"_blocks", "_scales"},
+    PartEndings{"weight", "input_scale"},
+    PartEndings{"weight", "scale_weight"},
+    PartEndings{"weight", "qscale_weight"},
+    PartEndings{"weight", "SCB"},
+    PartEndings{".weight", ".scale"},
+    PartEndings{"", "_scale_inv"},
+    PartEndings{"", "_scale"},
+    PartEndings{"", "_scale_2"},
+    PartEndings{"", "_zero_point"},
+    PartEndings{"", ".absmax"},
+    PartEndings{"", ".quant_map"},
+    PartEndings{"", ".nested_absmax"},
+    PartEndings{"", ".nested_quant_map"},
+    PartEndings{"", ".quant_state.bitsandbytes__nf4"},
+    PartEndings{"", ".quant_state.bitsandbytes__fp4"},
+};
 
-std::string stem_of(std::string_view name, std::string_view ending) {
-  return std::string(name.substr(0, name.size() - ending.size()));
+std::string with_ending(std::string_view name, std::string_view old_ending, std::string_view ending) {
+  return std::string(name.substr(0, name.size() - old_ending.size())) + std::string(ending);
 }
 
-/// Names of the scales that a payload may have.
-std::vector<std::string> scales_of(const std::string& payload) {
-  if (payload.ends_with(blocks_ending))
-    return {stem_of(payload, blocks_ending) + std::string(block_scales_ending)};
+/// Names of the parts that a payload may have.
+std::vector<std::string> parts_of_payload(const std::string& payload) {
   std::vector<std::string> names;
-  for (const std::string_view ending : scale_endings) names.push_back(payload + std::string(ending));
+  for (const auto& [end, part] : part_endings)
+    if (payload.ends_with(end)) names.push_back(with_ending(payload, end, part));
   return names;
 }
 
@@ -41,7 +68,10 @@ class JoinedFile : public TensorFile {
   JoinedFile(std::unique_ptr<TensorFile> file, std::vector<LentPart> parts,
              const std::set<std::string>& payloads)
       : own_(std::move(file)), parts_(std::move(parts)) {
-    const auto is_kept = [&](const std::string& name) { return !payloads.contains(payload_of(name)); };
+    const auto is_kept = [&](const std::string& name) {
+      return std::ranges::none_of(payloads_of(name),
+                                  [&](const std::string& payload) { return payloads.contains(payload); });
+    };
     add(*own_, is_kept);
     for (const SkippedTensor& skipped : own_->skipped())
       if (is_kept(skipped.name)) skipped_.push_back(skipped);
@@ -88,13 +118,11 @@ class JoinedFile : public TensorFile {
 
 }  // namespace
 
-std::string payload_of(std::string_view name) {
-  if (name.ends_with(block_scales_ending))
-    return stem_of(name, block_scales_ending) + std::string(blocks_ending);
-  if (name.ends_with(input_ending)) return stem_of(name, input_ending) + "weight";
-  for (const std::string_view ending : scale_endings)
-    if (name.ends_with(ending)) return stem_of(name, ending);
-  return "";
+std::vector<std::string> payloads_of(std::string_view name) {
+  std::vector<std::string> payloads;
+  for (const auto& [end, part] : part_endings)
+    if (name.ends_with(part) && name.size() > part.size()) payloads.push_back(with_ending(name, part, end));
+  return payloads;
 }
 
 bool has_payload(const TensorFile& file, std::string_view name) {
@@ -104,17 +132,16 @@ bool has_payload(const TensorFile& file, std::string_view name) {
 }
 
 AbsentParts absent_parts(const TensorFile& file) {
-  std::set<std::string> held;
+  std::set<std::string_view> held;
   for_names(file, [&](const std::string& name, bool) { held.insert(name); });
   AbsentParts absent;
   for_names(file, [&](const std::string& name, bool coded) {
-    const std::string payload = payload_of(name);
-    if (!payload.empty() && !held.contains(payload)) absent.payloads.emplace(payload, name);
-    if (!coded || !payload.empty()) return;
-    const bool is_scaled = held.contains(name + "_scale_inv") || held.contains(name + "_scale");
-    for (const std::string& scales : scales_of(name))
-      if (!held.contains(scales) && (!is_scaled || scales.ends_with("_scale_2")))
-        absent.scales.emplace_back(scales, name);
+    const std::vector<std::string> payloads = payloads_of(name);
+    for (const std::string& payload : payloads)
+      if (!held.contains(payload)) absent.payloads.emplace(payload, name);
+    if (!coded || !payloads.empty()) return;
+    for (std::string& part : parts_of_payload(name))
+      if (!held.contains(part)) absent.scales.emplace_back(std::move(part), name);
   });
   return absent;
 }

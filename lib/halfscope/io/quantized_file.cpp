@@ -1,123 +1,63 @@
-// Dequantizes a step at a time; of the scales it holds those of the rows that are read.
+// Shows a file by its layouts: the tensors that they read, and the others as they are stored.
 #include <halfscope/io/quantized_file.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
 
 #include <halfscope/io/detail/elements.hpp>
 #include <halfscope/io/detail/file_pair.hpp>
-#include <halfscope/io/detail/quantized_names.hpp>
+#include <halfscope/io/layouts/detail/layouts.hpp>
+#include <halfscope/io/layouts/detail/scale_names.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::int64_t step_elements = 16384;  // as TensorFile::read promises
 
-/// Consecutive scales of a tensor, by their index in all of it.
-struct ScaleRange {
-  std::int64_t first = 0;
-  std::vector<float> values;
-  [[nodiscard]] float at(std::int64_t index) const { return values[static_cast<std::size_t>(index - first)]; }
-};
-
-/// The scales of `tensor`'s rows [first, last].
-ScaleRange scales_of_rows(const TensorFile& file, const QuantizedTensor& tensor, std::int64_t first,
-                          std::int64_t last) {
-  ScaleRange range{tensor.layout.scale_of(first, 0), {}};
-  const std::int64_t end = tensor.layout.scale_of(last, tensor.layout.columns - 1) + 1;
-  range.values.resize(static_cast<std::size_t>(end - range.first));
-  tensor.scales.read(file, range.first, range.values);
-  return range;
+/// Bytes that are packed FP4 or E8M0 by their name, where every part of a file is shown for itself.
+std::string_view byte_type_of(const FileParts& parts, const StoredCodes& codes) {
+  const std::string_view name = codes.name;
+  if (name.ends_with("_scales") || name.ends_with("_scale") || name.ends_with("_scale_inv")) return "F8_E8M0";
+  if (name.ends_with("_blocks")) return "F4";
+  const std::string scale = codes.name + "_scale";
+  const FileBeside& beside = parts.reading().beside;
+  const bool is_payload = parts.holds(scale) || (beside && beside(scale, codes.name));
+  return is_payload ? "F4" : std::string_view();
 }
 
-/// Goes over elements [first, first + count) in steps: take(codes, scales, place of the first).
-template <typename Take>
-void go_over(const TensorFile& file, const QuantizedTensor& tensor, std::int64_t first, std::int64_t count,
-             Take&& take) {
-  std::array<float, step_elements> buffer;
+/// Numbers of a tensor that is not stored so, a step at a time.
+template <typename Read>
+void hand_over(std::int64_t first, std::int64_t count, const StoredSink& sink, Read&& read) {
+  std::vector<float> values(static_cast<std::size_t>(std::min(step_elements, count)));
   for (const std::int64_t end = first + count; first < end;) {
-    const auto codes =
-        std::span(buffer).first(static_cast<std::size_t>(std::min(step_elements, end - first)));
-    const std::int64_t last = first + static_cast<std::int64_t>(codes.size()) - 1;
-    tensor.payload.read(file, first, codes);
-    const std::int64_t columns = tensor.layout.columns;
-    take(codes, scales_of_rows(file, tensor, first / columns, last / columns), first);
-    first = last + 1;
+    const auto step = std::span(values).first(static_cast<std::size_t>(std::min(step_elements, end - first)));
+    read(first, step);
+    sink(std::as_bytes(step));
+    first += std::ssize(step);
   }
-}
-
-std::int64_t scale_of(const BlockLayout& layout, std::int64_t element) {
-  return layout.scale_of(element / layout.columns, element % layout.columns);
-}
-
-/// The largest code of each block; infinite where one is NaN or infinite.
-std::vector<float> largest_codes(const TensorFile& file, const QuantizedTensor& tensor, std::int64_t elements,
-                                 std::int64_t blocks) {
-  std::vector<float> largest(static_cast<std::size_t>(blocks), 0.0f);
-  go_over(file, tensor, 0, elements,
-          [&](std::span<const float> codes, const ScaleRange&, std::int64_t first) {
-            for (const float code : codes) {
-              float& found = largest[static_cast<std::size_t>(scale_of(tensor.layout, first++))];
-              found = std::max(found, std::isfinite(code) ? std::abs(code) : HUGE_VALF);
-            }
-          });
-  return largest;
-}
-
-/// max|x| of each block of `original`, which is held against `quantized`.
-std::vector<float> largest_values(const TensorInFile& quantized, const TensorInFile& original,
-                                  const BlockLayout& layout, std::int64_t blocks) {
-  std::vector<float> largest(static_cast<std::size_t>(blocks), 0.0f);
-  const TensorPair pair(quantized, original);
-  for (const TensorPart& part : pair.parts()) {
-    std::int64_t element = part.first;
-    pair.read(part, [&](std::span<const float>, std::span<const float> values) {
-      for (const float x : values) {
-        float& found = largest[static_cast<std::size_t>(scale_of(layout, element++))];
-        found = std::max(found, std::abs(x));
-      }
-    });
-  }
-  return largest;
-}
-
-void judge_block(const QuantizedTensor& tensor, std::int64_t block, float code, float scale,
-                 BlockFindings& found) {
-  const float most = tensor.payload.largest;
-  if (code == 0) found.zero_blocks.add(block);
-  if (!std::isfinite(code)) found.nan_codes.add(block);
-  if (!std::isfinite(scale)) found.nan_scales.add(block);
-  if (scale == 0 && code != 0) found.zero_scales.add(block);
-  if (scale == tensor.scales.largest) found.saturated_scales.add(block);
-  if (code == most) found.at_largest.add(block);
-  if (code > 0 && code < most / 2) found.low.add(block);
-}
-
-std::string layout_words(const QuantizedTensor& tensor) {
-  const BlockLayout& layout = tensor.layout;
-  return fmt::format("{} in blocks of {} x {}, scales {}{}", tensor.payload.type_name, layout.block_rows,
-                     layout.block_columns, tensor.scales.type_name,
-                     tensor.tensor_scale ? fmt::format(" times {:g}", *tensor.tensor_scale) : "");
 }
 
 class ShownFile : public QuantizedFile {
  public:
-  ShownFile(std::unique_ptr<TensorFile> file, QuantizedParts parts, const FileBeside& beside)
-      : file_(std::move(file)), parts_(std::move(parts)) {
-    for (const std::string& part : parts_.consumed) left_out_.insert(part);
-    for (const QuantizedTensor& tensor : parts_.tensors) add(tensor.name, tensor.shape, {&tensor, {}, 0});
-    for (std::size_t i = 0; i < file_->tensors().size(); ++i) pass_on(i);
-    const NamesOfFile names(*file_);
-    for (const StoredCodes& codes : file_->codes()) show_codes(codes, byte_type_of(names, codes, beside));
+  ShownFile(std::unique_ptr<TensorFile> file, const std::string& name, const QuantizedReading& reading)
+      : file_(std::move(file)), name_(name), reading_(reading), parts_(*file_, name_, reading_) {
+    if (reading_.view == QuantizedView::values)
+      for (const QuantizedLayout& layout : quantized_layouts) layout.read(parts_);
+    std::set<std::string> left_out = parts_.taken();
+    for (const auto& tensor : parts_.tensors()) {
+      left_out.insert(tensor->stored().name);
+      tensors_.push_back(tensor->stored());
+      origins_.push_back({tensor.get(), {}, 0});
+    }
+    for (std::size_t i = 0; i < file_->tensors().size(); ++i) pass_on(i, left_out);
+    for (const StoredCodes& codes : file_->codes()) show_codes(codes, left_out);
     for (const SkippedTensor& skipped : file_->skipped())
-      if (!left_out_.contains(skipped.name)) skipped_.push_back(skipped);
+      if (!left_out.contains(skipped.name)) skipped_.push_back(skipped);
+    reading_.beside = nullptr;  // it looks through what the caller has
   }
 
-  const std::vector<std::string>& problems() const override { return parts_.problems; }
+  const std::vector<std::string>& problems() const override { return parts_.problems(); }
+  const std::vector<std::string>& unread() const override { return parts_.unread(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
 
@@ -125,49 +65,25 @@ class ShownFile : public QuantizedFile {
                    const StoredSink& sink) const override {
     check_range(tensors_.at(index), first, count);
     const Origin& origin = origins_[index];
-    if (origin.quantized != nullptr) return read_values(*origin.quantized, first, count, sink);
+    if (origin.quantized != nullptr)
+      return hand_over(first, count, sink, [&](std::int64_t at, std::span<float> values) {
+        origin.quantized->read(*file_, at, values);
+      });
     if (!origin.codes) return file_->read_stored(origin.index, first, count, sink);
-    std::vector<float> values(static_cast<std::size_t>(std::min(step_elements, count)));
-    for (const std::int64_t end = first + count; first < end;) {
-      const auto step =
-          std::span(values).first(static_cast<std::size_t>(std::min(step_elements, end - first)));
-      origin.codes->read(*file_, first, step);
-      sink(std::as_bytes(step));
-      first += static_cast<std::int64_t>(step.size());
-    }
+    hand_over(first, count, sink,
+              [&](std::int64_t at, std::span<float> values) { origin.codes->read(*file_, at, values); });
   }
 
   bool has_blocks(std::size_t index) const override { return origins_.at(index).quantized != nullptr; }
 
   BlockFindings findings(std::size_t index, const std::optional<TensorInFile>& original) const override {
-    const QuantizedTensor* const tensor = origins_.at(index).quantized;
-    std::vector<float> scales(static_cast<std::size_t>(tensor->scales.elements()));
-    tensor->scales.read(*file_, 0, scales);
-    const std::vector<float> codes =
-        largest_codes(*file_, *tensor, tensors_[index].elements, tensor->scales.elements());
-    BlockFindings found;
-    found.layout = layout_words(*tensor);
-    found.has_tensor_scale = tensor->tensor_scale.has_value();
-    found.blocks = tensor->scales.elements();
-    for (std::size_t i = 0; i < scales.size(); ++i)
-      judge_block(*tensor, static_cast<std::int64_t>(i), codes[i], scales[i], found);
-    if (original) found.clipped = clipped_blocks(index, *original, scales);
+    const QuantizedTensor& tensor = *origins_.at(index).quantized;
+    BlockFindings found = tensor.findings(*file_);
+    if (original) compare(index, *original, found);
     return found;
   }
 
  private:
-  [[nodiscard]] BlockList clipped_blocks(std::size_t index, const TensorInFile& original,
-                                         std::span<const float> scales) const {
-    const QuantizedTensor& tensor = *origins_[index].quantized;
-    const std::vector<float> values =
-        largest_values({*this, index, "the file"}, original, tensor.layout, std::ssize(scales));
-    const double most = double{tensor.payload.limit} * std::abs(tensor.tensor_scale.value_or(1.0f));
-    BlockList clipped;
-    for (std::size_t i = 0; i < scales.size(); ++i)
-      if (double{values[i]} > most * std::abs(double{scales[i]})) clipped.add(static_cast<std::int64_t>(i));
-    return clipped;
-  }
-
   /// Source of a tensor that is shown: a quantized one, codes, or tensor `index` of the file.
   struct Origin {
     const QuantizedTensor* quantized = nullptr;
@@ -175,57 +91,57 @@ class ShownFile : public QuantizedFile {
     std::size_t index = 0;
   };
 
-  void add(std::string name, std::vector<std::int64_t> shape, Origin origin) {
-    std::int64_t elements = 1;
-    for (const std::int64_t extent : shape) elements *= extent;
-    tensors_.push_back({std::move(name), DType::f32, std::move(shape), elements});
-    origins_.push_back(std::move(origin));
-  }
-
-  void pass_on(std::size_t index) {
+  void pass_on(std::size_t index, const std::set<std::string>& left_out) {
     const StoredTensor& tensor = file_->tensors()[index];
-    if (left_out_.contains(tensor.name)) return;
+    if (left_out.contains(tensor.name)) return;
     tensors_.push_back(tensor);
     origins_.push_back({nullptr, {}, index});
   }
 
-  void show_codes(const StoredCodes& codes, std::string_view byte_type) {
-    if (left_out_.contains(codes.name)) return;
-    auto source = source_of(codes, byte_type);
+  void show_codes(const StoredCodes& codes, std::set<std::string>& left_out) {
+    if (left_out.contains(codes.name)) return;
+    auto source = source_of(codes, byte_type_of(parts_, codes));
     if (!source) return;
-    left_out_.insert(codes.name);  // no longer a skipped one
-    const std::vector<std::int64_t> shape = source->shape;
-    add(codes.name, shape, {nullptr, std::move(source), 0});
+    left_out.insert(codes.name);  // no longer a skipped one
+    tensors_.push_back({codes.name, DType::f32, source->shape, source->elements()});
+    origins_.push_back({nullptr, std::move(source), 0});
   }
 
-  void read_values(const QuantizedTensor& tensor, std::int64_t first, std::int64_t count,
-                   const StoredSink& sink) const {
-    const float factor = tensor.tensor_scale.value_or(1.0f);
-    std::vector<float> values;
-    go_over(*file_, tensor, first, count,
-            [&](std::span<const float> codes, const ScaleRange& scales, std::int64_t element) {
-              values.clear();
-              for (const float code : codes)
-                values.push_back(code * scales.at(scale_of(tensor.layout, element++)) * factor);
-              sink(std::as_bytes(std::span(values)));
-            });
+  /// Blocks that clip values of the original.
+  void compare(std::size_t index, const TensorInFile& original, BlockFindings& found) const {
+    const QuantizedTensor& tensor = *origins_[index].quantized;
+    const std::vector<double> limits = tensor.limits(*file_);
+    if (limits.empty()) return;
+    std::vector<float> largest(limits.size(), 0.0f);
+    const TensorPair pair({*this, index, "the file"}, original);
+    for (const TensorPart& part : pair.parts()) {
+      std::int64_t element = part.first;
+      pair.read(part, [&](std::span<const float>, std::span<const float> values) {
+        for (const float x : values) {
+          float& of_block = largest[static_cast<std::size_t>(tensor.block_of(element++))];
+          of_block = std::max(of_block, std::abs(x));
+        }
+      });
+    }
+    found.clipped.emplace();
+    for (std::size_t i = 0; i < limits.size(); ++i)
+      if (double{largest[i]} > limits[i]) found.clipped->add(static_cast<std::int64_t>(i));
   }
 
   std::unique_ptr<TensorFile> file_;
-  QuantizedParts parts_;
-  std::set<std::string> left_out_;  // names of the file that are not shown as they are stored
-  std::vector<StoredTensor> tensors_;
-  std::vector<SkippedTensor> skipped_;
-  std::vector<Origin> origins_;  // origins of tensors_
+  std::string name_;
+  QuantizedReading reading_;
+  FileParts parts_;
+  std::vector<StoredTensor> tensors_{};
+  std::vector<SkippedTensor> skipped_{};
+  std::vector<Origin> origins_{};  // origins of tensors_
 };
 
 }  // namespace
 
 std::unique_ptr<QuantizedFile> show_quantized(std::unique_ptr<TensorFile> file, const std::string& name,
                                               const QuantizedReading& reading) {
-  QuantizedParts parts;
-  if (reading.view == QuantizedView::values) parts = find_quantized(*file, name, reading);
-  return std::make_unique<ShownFile>(std::move(file), std::move(parts), reading.beside);
+  return std::make_unique<ShownFile>(std::move(file), name, reading);
 }
 
 }  // namespace halfscope

@@ -39,13 +39,14 @@ struct SkippedTensor {
   std::string reason;  ///< why, in a few words: "dtype I64"
 };
 
-/// A tensor of codes: packed or scale types, and bytes that mean something beside another tensor. It is
-/// among the skipped ones too.
+/// A tensor of codes: packed or scale types, blocks, and integers that mean something beside another tensor.
+/// It is among the skipped ones too.
 struct StoredCodes {
   std::string name;
-  std::string type;  ///< as the file calls it: "U8", "F4", "F8_E8M0"
+  std::string type;  ///< as the file calls it: "U8", "I32", "F4", "F8_E8M0", "Q4_K"
   std::vector<std::int64_t> shape;
   std::uint64_t begin = 0;  ///< byte in the file
+  std::uint64_t bytes = 0;
 };
 
 /// Whether a tensor, by its name, is asked for.

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 
 #include <halfscope/io/quantized_file.hpp>
 
 namespace halfscope {
 
-/// `quantization_config.weight_block_size` of the config.json beside `file`; nothing without one.
-[[nodiscard]] std::optional<WeightBlock> weight_block_beside(const std::filesystem::path& file);
+/// Settings in the config.json (`quantization_config`) or quantize_config.json beside `file`.
+[[nodiscard]] StatedQuantization quantization_beside(const std::filesystem::path& file);
 
 }  // namespace halfscope

@@ -17,6 +17,10 @@ namespace halfscope {
 /// All files of tensors in the folder of `file` that have its extension, by name.
 [[nodiscard]] std::vector<std::string> files_like_it_beside(const std::string& file);
 
+/// A name of the checkpoint that `file` is a shard of: its numbered names without the number
+/// (model-00001-of-00002), the index in its folder that names it, or the file itself.
+[[nodiscard]] std::string checkpoint_named_by(const std::string& file);
+
 /// A line where `file` lacks tensors that the index puts into it, and one where it holds others than those.
 [[nodiscard]] std::vector<std::string> contradictions(const std::string& file, const IndexEntry& entry,
                                                       const std::set<std::string>& held);

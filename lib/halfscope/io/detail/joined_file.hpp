@@ -22,13 +22,13 @@ struct LentPart {
 /// Names of parts of `file`'s quantized tensors that are not in it, each beside that of a part that is.
 struct AbsentParts {
   std::vector<std::pair<std::string, std::string>>
-      scales;                                   ///< and payload, under all names that scales may have
-  std::map<std::string, std::string> payloads;  ///< and the first scales
+      scales;                                   ///< and payload, under all names that its parts may have
+  std::map<std::string, std::string> payloads;  ///< and the first part
 };
 [[nodiscard]] AbsentParts absent_parts(const TensorFile& file);
 
-/// The name of the payload that a tensor of that name may be a scale of; empty where it is none.
-[[nodiscard]] std::string payload_of(std::string_view name);
+/// Names of the payloads that a tensor of that name may be a part of.
+[[nodiscard]] std::vector<std::string> payloads_of(std::string_view name);
 
 /// Whether `file` has codes of that name, which scales may multiply.
 [[nodiscard]] bool has_payload(const TensorFile& file, std::string_view name);

@@ -21,23 +21,48 @@ constexpr std::uint32_t gguf_text = 8, gguf_array = 9, gguf_uint32 = 4;
 /// Bytes of the fixed-size gguf_types of metadata; 0 of texts and arrays.
 constexpr std::array<std::uint64_t, 13> metadata_bytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
+/// A type of elements, which come in blocks of so many bytes.
 struct GgufType {
   std::uint32_t code;
   std::string_view name;
   std::optional<DType> stored;
+  std::uint64_t elements, bytes;  ///< in a block
 };
 constexpr std::array gguf_types{
-    GgufType{0, "F32", DType::f32},  GgufType{1, "F16", DType::f16}, GgufType{30, "BF16", DType::bf16},
-    GgufType{28, "F64", DType::f64}, GgufType{2, "Q4_0", {}},        GgufType{3, "Q4_1", {}},
-    GgufType{6, "Q5_0", {}},         GgufType{7, "Q5_1", {}},        GgufType{8, "Q8_0", {}},
-    GgufType{9, "Q8_1", {}},         GgufType{10, "Q2_K", {}},       GgufType{11, "Q3_K", {}},
-    GgufType{12, "Q4_K", {}},        GgufType{13, "Q5_K", {}},       GgufType{14, "Q6_K", {}},
-    GgufType{15, "Q8_K", {}},        GgufType{16, "IQ2_XXS", {}},    GgufType{17, "IQ2_XS", {}},
-    GgufType{18, "IQ3_XXS", {}},     GgufType{19, "IQ1_S", {}},      GgufType{20, "IQ4_NL", {}},
-    GgufType{21, "IQ3_S", {}},       GgufType{22, "IQ2_S", {}},      GgufType{23, "IQ4_XS", {}},
-    GgufType{24, "I8", {}},          GgufType{25, "I16", {}},        GgufType{26, "I32", {}},
-    GgufType{27, "I64", {}},         GgufType{29, "IQ1_M", {}},      GgufType{34, "TQ1_0", {}},
-    GgufType{35, "TQ2_0", {}},       GgufType{39, "MXFP4", {}},
+    GgufType{0, "F32", DType::f32, 1, 4},
+    GgufType{1, "F16", DType::f16, 1, 2},
+    GgufType{30, "BF16", DType::bf16, 1, 2},
+    GgufType{28, "F64", DType::f64, 1, 8},
+    GgufType{2, "Q4_0", {}, 32, 18},
+    GgufType{3, "Q4_1", {}, 32, 20},
+    GgufType{6, "Q5_0", {}, 32, 22},
+    GgufType{7, "Q5_1", {}, 32, 24},
+    GgufType{8, "Q8_0", {}, 32, 34},
+    GgufType{9, "Q8_1", {}, 32, 40},
+    GgufType{10, "Q2_K", {}, 256, 84},
+    GgufType{11, "Q3_K", {}, 256, 110},
+    GgufType{12, "Q4_K", {}, 256, 144},
+    GgufType{13, "Q5_K", {}, 256, 176},
+    GgufType{14, "Q6_K", {}, 256, 210},
+    GgufType{15, "Q8_K", {}, 256, 292},
+    GgufType{16, "IQ2_XXS", {}, 256, 66},
+    GgufType{17, "IQ2_XS", {}, 256, 74},
+    GgufType{18, "IQ3_XXS", {}, 256, 98},
+    GgufType{19, "IQ1_S", {}, 256, 50},
+    GgufType{20, "IQ4_NL", {}, 32, 18},
+    GgufType{21, "IQ3_S", {}, 256, 110},
+    GgufType{22, "IQ2_S", {}, 256, 82},
+    GgufType{23, "IQ4_XS", {}, 256, 136},
+    GgufType{24, "I8", {}, 1, 1},
+    GgufType{25, "I16", {}, 1, 2},
+    GgufType{26, "I32", {}, 1, 4},
+    GgufType{27, "I64", {}, 1, 8},
+    GgufType{29, "IQ1_M", {}, 256, 56},
+    GgufType{34, "TQ1_0", {}, 256, 54},
+    GgufType{35, "TQ2_0", {}, 256, 66},
+    GgufType{39, "MXFP4", {}, 32, 17},
+    GgufType{40, "NVFP4", {}, 64, 36},
+    GgufType{41, "Q1_0", {}, 128, 18},
 };
 
 /// Reads forwards, a buffer at a time.
@@ -145,24 +170,37 @@ GgufTensor read_gguf_tensor(GgufCursor& cursor) {
   return tensor;
 }
 
+/// Bytes of a tensor, of which the data holds that many from its offset on.
+std::uint64_t gguf_bytes_of(const GgufTensor& tensor, const GgufType& type, std::uint64_t held,
+                            const std::string& where) {
+  const std::uint64_t elements = checked_size(tensor.shape, 1, where);
+  const auto row = static_cast<std::uint64_t>(tensor.shape.empty() ? 1 : tensor.shape.back());
+  if (row % type.elements != 0)
+    refuse(where, fmt::format("rows of {} elements are no whole blocks of {}, which {} has", row,
+                              type.elements, type.name));
+  std::uint64_t bytes = 0;
+  const bool is_beyond = __builtin_mul_overflow(elements / type.elements, type.bytes, &bytes);
+  if (is_beyond || tensor.offset > held || bytes > held - tensor.offset)
+    refuse(where, fmt::format("truncated: {} bytes from byte {} of the data on, which has {}", bytes,
+                              tensor.offset, held));
+  return bytes;
+}
+
 void add_gguf_tensor(GgufTensor tensor, std::uint64_t data_begin, FlatTensorFile& file) {
   const auto* const type =
       std::ranges::find_if(gguf_types, [&](const GgufType& known) { return known.code == tensor.type; });
-  if (type == gguf_types.end() || !type->stored) {
-    const std::string name = type == gguf_types.end() ? std::to_string(tensor.type) : std::string(type->name);
-    return file.skip({std::move(tensor.name), fmt::format("GGUF's type {}", name)});
-  }
+  if (type == gguf_types.end())
+    return file.skip({std::move(tensor.name), fmt::format("GGUF's type {}", tensor.type)});
   const std::string where = fmt::format("{}: tensor {}", file.file().name(), excerpt(tensor.name));
-  const std::size_t width = bytes_per_element(*type->stored);
-  const std::uint64_t bytes = checked_size(tensor.shape, width, where), size = file.file().size();
-  const std::uint64_t held = size > data_begin ? size - data_begin : 0;
-  if (tensor.offset > held || bytes > held - tensor.offset) {
-    refuse(where, fmt::format("truncated: {} bytes from byte {} of the data on, which has {}", bytes,
-                              tensor.offset, held));
+  const std::uint64_t size = file.file().size(), held = size > data_begin ? size - data_begin : 0;
+  const std::uint64_t bytes = gguf_bytes_of(tensor, *type, held, where), begin = data_begin + tensor.offset;
+  if (!type->stored) {
+    file.add_codes({tensor.name, std::string(type->name), tensor.shape, begin, bytes});
+    return file.skip({std::move(tensor.name), fmt::format("GGUF's type {}", type->name)});
   }
   file.add({std::move(tensor.name), *type->stored, std::move(tensor.shape),
-            static_cast<std::int64_t>(bytes / width)},
-           {data_begin + tensor.offset, {*type->stored}});
+            static_cast<std::int64_t>(bytes / type->bytes)},
+           {begin, {*type->stored}});
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace halfscope {
 
 inline constexpr std::string_view gguf_magic = "GGUF";
 
-/// Versions 2 and 3, little-endian. Tensors of F64, F32, F16 and BF16 are read, others are skipped by their
-/// type. Throws InvalidArgument with the byte.
+/// Versions 2 and 3, little-endian. Tensors of F64, F32, F16 and BF16 are read, those in blocks are codes,
+/// all of them as many bytes as their type takes. Throws InvalidArgument with the byte.
 [[nodiscard]] std::unique_ptr<TensorFile> open_gguf(InputFile file);
 
 }  // namespace halfscope

@@ -1,16 +1,15 @@
-// Parts of quantized tensors, found by their names.
+// Tensors of codes in a file, read as numbers.
 #pragma once
 
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include <halfscope/io/detail/block_layout.hpp>
 #include <halfscope/io/detail/stored_codes.hpp>
-#include <halfscope/io/quantized_file.hpp>
+#include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
 
@@ -28,19 +27,8 @@ struct CodeSource {
   [[nodiscard]] std::int64_t elements() const;
 };
 
-struct QuantizedTensor {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  CodeSource payload, scales;
-  std::optional<float> tensor_scale;  ///< multiplies all of it
-  BlockLayout layout;
-};
-
-struct QuantizedParts {
-  std::vector<QuantizedTensor> tensors;
-  std::vector<std::string> consumed;  ///< names of payloads and scales
-  std::vector<std::string> problems;  ///< see QuantizedFile
-};
+/// Product of the extents.
+[[nodiscard]] std::int64_t elements_of_shape(const std::vector<std::int64_t>& shape);
 
 /// The source of tensor `index` of `file`.
 [[nodiscard]] CodeSource source_of(const TensorFile& file, std::size_t index);
@@ -52,12 +40,5 @@ struct NamesOfFile {
   explicit NamesOfFile(const TensorFile& file);
   std::unordered_map<std::string_view, std::size_t> tensors{}, codes{}, skipped{};
 };
-
-/// Throws InvalidArgument, see show_quantized.
-[[nodiscard]] QuantizedParts find_quantized(const TensorFile& file, const std::string& file_name,
-                                            const QuantizedReading& reading);
-/// Bytes that are packed FP4 or E8M0 by their name, where every part of a file is shown for itself.
-[[nodiscard]] std::string_view byte_type_of(const NamesOfFile& names, const StoredCodes& codes,
-                                            const FileBeside& beside);
 
 }  // namespace halfscope

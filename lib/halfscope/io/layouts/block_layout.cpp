@@ -1,5 +1,5 @@
 // The extents of blocks follow from the two shapes: usual sizes first, since the last block may be short.
-#include <halfscope/io/detail/block_layout.hpp>
+#include <halfscope/io/layouts/detail/block_layout.hpp>
 
 #include <algorithm>
 
