@@ -56,6 +56,7 @@ struct AnalyzedTensor {
   BinadeTotals counts;                    ///< where the request has a page
   std::optional<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
   MatrixShape matrix{};                   ///< along the axis of the compared formats
+  bool is_vector = false;                 ///< has one axis
   std::vector<FormatCounts> formats{};    ///< counts of each compared format
   std::vector<FormatCounts> counted{};    ///< counts of each counted format, where there is a page
 };

@@ -11,8 +11,8 @@
 #include <span>
 
 #include <halfscope/core/escape.hpp>
-#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/block_findings.hpp>
+#include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/table/table.hpp"
 

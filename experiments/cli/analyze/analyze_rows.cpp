@@ -45,6 +45,7 @@ void Rows::take(const CountedTensor& found) {
   tensor.name = file_->file->tensors()[found.index].name;
   tensor.file = file_->name;
   tensor.matrix = found.shape;
+  tensor.is_vector = file_->file->tensors()[found.index].shape.size() < 2;
   const auto compared = found.formats.first(request_.compared.formats.size());
   tensor.formats.assign(compared.begin(), compared.end());
   if (!request_.page.empty()) tensor.counted.assign(found.formats.begin(), found.formats.end());

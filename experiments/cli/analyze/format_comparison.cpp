@@ -46,7 +46,7 @@ ErrorLimit parse_error_limit(std::string_view text) {
 FormatComparison compare_formats(const Analysis& analysis) {
   std::vector<ComparedTensor> tensors;
   for (const AnalyzedTensor& tensor : analysis.tensors)
-    tensors.push_back({tensor.report.name, tensor.matrix, tensor.formats});
+    tensors.push_back({tensor.report.name, tensor.matrix, tensor.formats, tensor.is_vector});
   return compare_formats(analysis.compared.formats, std::move(tensors), analysis.max_error);
 }
 

@@ -41,9 +41,26 @@ Json sum_json(const FormatSum& sum, const FormatComparison& comparison) {
             {"worst_tensor", sum.worst ? Json(comparison.tensors[*sum.worst].name) : Json()},
             {"worst_relative_error", finite_or_null(sum.worst_error)},
             {"worst_error_db", finite_or_null(decibels(sum.worst_error))},
+            {"worst_row_error", finite_or_null(sum.worst_row_error)},
+            {"most_flushed", sum.most_flushed},
             {"padded_tensors", sum.padded.size()}};
   add_counts(json, sum.counts);
   return json;
+}
+
+Json rows_json(const RowErrors& rows) {
+  return {{"count", rows.rows},
+          {"median_error", finite_or_null(rows.median)},
+          {"worst_error", finite_or_null(rows.worst)},
+          {"worst", rows.worst_row}};
+}
+
+Json shared_json(const SharedScale& shared) {
+  return {{"row", shared.row},
+          {"column", shared.column},
+          {"largest", shared.largest},
+          {"flushed_up_to", shared.flushed_up_to},
+          {"flushed_by_rows", shared.flushed_by_rows}};
 }
 
 Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat>& formats) {
@@ -52,15 +69,14 @@ Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat
     const FormatCounts& found = tensor.formats[i];
     Json json{{"name", to_string(formats[i])},
               {"padded", is_padded(formats[i], tensor.matrix)},
-              {"scale_log2", found.scale_log2 ? Json(*found.scale_log2) : Json()}};
+              {"scale_log2", found.scale_log2 ? Json(*found.scale_log2) : Json()},
+              {"rows", rows_json(found.rows)}};
+    if (found.shared) json["shared_scale"] = shared_json(*found.shared);
     add_counts(json, found.counts);
     list.push_back(json);
   }
-  return {{"name", tensor.report.name},
-          {"file", tensor.file},
-          {"rows", tensor.matrix.rows},
-          {"columns", tensor.matrix.columns},
-          {"formats", list}};
+  return {{"name", tensor.report.name},       {"file", tensor.file},          {"rows", tensor.matrix.rows},
+          {"columns", tensor.matrix.columns}, {"one_axis", tensor.is_vector}, {"formats", list}};
 }
 
 }  // namespace
@@ -75,6 +91,7 @@ std::string formats_json(const Analysis& analysis, std::size_t top) {
   json["tensors"] = Json::array();
   for (const std::size_t i : worst_tensors(comparison, top))
     json["tensors"].push_back(tensor_json_of(analysis.tensors[i], analysis.compared.formats));
+  json["left_out"] = comparison.left_out;
   json["analysed"] = analysis.tensors.size();
   add_files_json(json, analysis);
   return to_text(json);

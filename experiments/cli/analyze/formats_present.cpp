@@ -12,8 +12,9 @@ namespace halfscope {
 namespace {
 
 constexpr std::string_view legend =
-    "  Bits per element with scales. Error: signal over noise in dB, of all tensors together and of the "
-    "worst. "
+    "  Bits per element with scales. Error: signal over noise in dB, of the worst tensor and of the worst "
+    "row "
+    "of any. "
     "Flushed: nonzero values that become 0. At risk: blocks with an element that overflows, with inf or NaN, "
     "or "
     "whose scale is 0 or NaN.";
@@ -24,8 +25,7 @@ Cell decibel_cell(double error) {
 }
 
 Cell flushed_cell(const BlockCounts& counts) {
-  const std::int64_t nonzero = counts.elements - counts.zeros - counts.nonfinite;
-  const double share = nonzero == 0 ? 0 : static_cast<double>(counts.flushed) / static_cast<double>(nonzero);
+  const double share = flushed_share(counts);
   return {share_text(share), share};
 }
 
@@ -39,8 +39,8 @@ Cell risk_cell(const BlockCounts& counts) {
 Table sums_table(const FormatComparison& comparison) {
   Table table{{{"format", "format"},
                {"bits", "bits"},
-               {"error_db", "error dB"},
                {"worst_db", "worst tensor"},
+               {"worst_row_db", "worst row"},
                {"flushed", "flushed"},
                {"clipped", "clipped", 2},
                {"blocks", "blocks", 1},
@@ -49,7 +49,7 @@ Table sums_table(const FormatComparison& comparison) {
   for (const FormatSum& sum : comparison.formats) {
     table.rows.push_back(
         {sum.name, Cell{fmt::format("{:.2f}", sum.bits_per_element()), sum.bits_per_element()},
-         decibel_cell(relative_error(sum.counts)), decibel_cell(sum.worst_error), flushed_cell(sum.counts),
+         decibel_cell(sum.worst_error), decibel_cell(sum.worst_row_error), flushed_cell(sum.counts),
          count_cell(sum.counts.clipped), count_cell(sum.counts.blocks), risk_cell(sum.counts)});
   }
   return table;
@@ -59,6 +59,8 @@ Table tensors_table(const FormatComparison& comparison, std::size_t top) {
   Table table{{{"tensor", "tensor"},
                {"format", "format"},
                {"error_db", "error dB"},
+               {"median_row_db", "median row"},
+               {"worst_row_db", "worst row", 3},
                {"flushed", "flushed"},
                {"clipped", "clipped", 2},
                {"blocks", "blocks", 1},
@@ -68,9 +70,10 @@ Table tensors_table(const FormatComparison& comparison, std::size_t top) {
     const ComparedTensor& tensor = comparison.tensors[index];
     for (std::size_t i = 0; i < tensor.formats.size(); ++i) {
       const BlockCounts& counts = tensor.formats[i].counts;
+      const RowErrors& rows = tensor.formats[i].rows;
       table.rows.push_back({tensor.name, comparison.formats[i].name, decibel_cell(relative_error(counts)),
-                            flushed_cell(counts), count_cell(counts.clipped), count_cell(counts.blocks),
-                            risk_cell(counts)});
+                            decibel_cell(rows.median), decibel_cell(rows.worst), flushed_cell(counts),
+                            count_cell(counts.clipped), count_cell(counts.blocks), risk_cell(counts)});
     }
   }
   return table;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <halfscope/io/detail/row_errors.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/io/file_formats.hpp>
 
@@ -11,6 +12,19 @@ namespace {
 
 CountedPart part_of(std::span<const float> values, const MatrixTile& tile, const MatrixShape& matrix) {
   return {values, tile.shape, tile.row * matrix.columns + tile.column, matrix.columns};
+}
+
+/// Counts of a tile by format, and sums of its rows.
+struct TileCounts {
+  std::vector<BlockCounts> counts{};
+  FormatCounter::SumsByFormat sums{};
+};
+
+std::vector<FormatCounts> finished(std::vector<FormatCounts> counts, RowErrorList& rows,
+                                   const TensorMatrix& matrix, std::span<const TensorFormat> formats) {
+  rows.finish(counts);
+  find_shared_scales(matrix, formats, counts);
+  return counts;
 }
 
 }  // namespace
@@ -69,11 +83,14 @@ std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
   }
   const FormatCounter counter(formats, maximum, exponents);
   std::vector<BlockCounts> found;
+  FormatCounter::SumsByFormat sums;
+  RowErrorList rows(matrix.shape(), formats.size());
   for (const MatrixTile& tile : tiles) {
     if (tiles.size() > 1) values = matrix.tile(tile, buffer);
-    counter.add(part_of(values, tile, matrix.shape()), found);
+    counter.add(part_of(values, tile, matrix.shape()), found, sums);
+    rows.add(tile, sums);
   }
-  return counter.finish(std::move(found));
+  return finished(counter.finish(std::move(found)), rows, matrix, formats);
 }
 
 std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
@@ -87,18 +104,20 @@ std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
       [&](const MatrixTile&, const TensorMaximum& part) { maximum.merge(part); });
   const FormatCounter counter(formats, maximum, exponents);
   std::vector<BlockCounts> all(formats.size());
+  RowErrorList errors(matrix.shape(), formats.size());
   work_through(
       std::span<const MatrixTile>(tiles),
       [&](const MatrixTile& tile) {
         thread_local std::vector<float> buffer;
-        std::vector<BlockCounts> found;
-        counter.add(part_of(matrix.tile(tile, buffer), tile, matrix.shape()), found);
+        TileCounts found;
+        counter.add(part_of(matrix.tile(tile, buffer), tile, matrix.shape()), found.counts, found.sums);
         return found;
       },
-      [&](const MatrixTile&, const std::vector<BlockCounts>& found) {
-        for (std::size_t i = 0; i < all.size(); ++i) all[i].merge(found[i]);
+      [&](const MatrixTile& tile, const TileCounts& found) {
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].merge(found.counts[i]);
+        errors.add(tile, found.sums);
       });
-  return counter.finish(std::move(all));
+  return finished(counter.finish(std::move(all)), errors, matrix, formats);
 }
 
 }  // namespace halfscope

@@ -88,6 +88,11 @@ double relative_error(const BlockCounts& counts) {
   return std::sqrt(counts.relative_squared_error());
 }
 
+double flushed_share(const BlockCounts& counts) {
+  const std::int64_t nonzero = counts.elements - counts.zeros - counts.nonfinite;
+  return nonzero == 0 ? 0 : static_cast<double>(counts.flushed) / static_cast<double>(nonzero);
+}
+
 double decibels(double relative_error) {
   return -20 * std::log10(relative_error);
 }

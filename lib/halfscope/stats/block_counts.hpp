@@ -92,13 +92,38 @@ enum class ScaledExponents : std::uint8_t { counted, left_out };
 /// Signal over noise in dB of a relative error: infinite without error.
 [[nodiscard]] double decibels(double relative_error);
 
+/// Squares of a row and of its errors, both of finite elements with finite values.
+struct RowSums {
+  double signal = 0, error = 0;
+};
+
+/// Errors of the rows of a tensor, each relative to the norm of its row; rows of zeros have none.
+struct RowErrors {
+  std::int64_t rows = 0;
+  double median = 0, worst = 0;
+  std::int64_t worst_row = 0;
+};
+
+/// What one scale for a whole tensor costs, where many values are flushed by it.
+struct SharedScale {
+  std::int64_t row = 0, column = 0;  ///< place of the finite element that sets the scale
+  float largest = 0;                 ///< its magnitude
+  float flushed_up_to = 0;           ///< magnitudes up to here become zero
+  std::int64_t flushed_by_rows = 0;  ///< values that would, with an FP32 scale for each row
+};
+
 /// Counts of one format over a tensor, which is one block of a format without blocks.
 struct FormatCounts {
   BlockCounts counts;
   /// The elements were divided by its power of two; nothing of formats in blocks, and of those without blocks
   /// that have more than 8 bits, which are cast as they are.
   std::optional<int> scale_log2{};
+  RowErrors rows{};
+  std::optional<SharedScale> shared{};  ///< of a format with a scale_log2
 };
+
+/// Values flushed of those that are finite and not zero.
+[[nodiscard]] double flushed_share(const BlockCounts& counts);
 
 /// Counts what round_blocks does to `values`, split over the threads; the counts do not depend on them. Where
 /// `rounded` is not empty, it gets what round_blocks gives, and may be `values` itself. Throws

@@ -14,20 +14,46 @@
 namespace halfscope {
 namespace {
 
+/// Whether tensors of one axis are passed over: there are others.
+bool leaves_out_vectors(std::span<const ComparedTensor> tensors) {
+  return std::ranges::any_of(tensors, [](const ComparedTensor& tensor) { return !tensor.is_vector; });
+}
+
+/// Share of a tensor's nonzero values that become zero under its one scale, and would not under one for each
+/// row.
+double flushed_by_sharing(const FormatCounts& found) {
+  if (!found.shared || found.counts.flushed == 0) return 0;
+  const auto all = static_cast<double>(found.counts.flushed);
+  return flushed_share(found.counts) * (all - static_cast<double>(found.shared->flushed_by_rows)) / all;
+}
+
+/// Adds tensor i, and whether the limit hides something of it.
+void add_tensor(const FormatCounts& found, std::size_t i, const ErrorLimit& limit, FormatSum& sum) {
+  const double error = std::max(relative_error(found.counts), found.rows.median);
+  const bool is_hidden =
+      found.rows.worst > limit.of_worst_row() || flushed_by_sharing(found) > limit.of_flushed();
+  if (is_hidden && error <= limit.share && !sum.hidden) sum.hidden = i;
+  sum.fits = sum.fits && !is_hidden && error <= limit.share;
+  sum.worst_row_error = std::max(sum.worst_row_error, found.rows.worst);
+  sum.most_flushed = std::max(sum.most_flushed, flushed_share(found.counts));
+  if (sum.worst && error <= sum.worst_error) return;
+  sum.worst_error = error;
+  sum.worst = i;
+}
+
 FormatSum sum_format(const TensorFormat& format, std::size_t index, std::span<const ComparedTensor> tensors,
-                     double limit) {
-  FormatSum sum{.name = to_string(format)};
+                     const ErrorLimit& limit) {
+  FormatSum sum{.name = to_string(format), .fits = true};
+  const bool skips = leaves_out_vectors(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const BlockCounts& counts = tensors[i].formats[index].counts;
-    sum.counts.merge(counts);
-    sum.bits += stored_bits(format, counts.elements, counts.blocks);
+    if (skips && tensors[i].is_vector) continue;
+    const FormatCounts& found = tensors[i].formats[index];
+    sum.counts.merge(found.counts);
+    sum.bits += stored_bits(format, found.counts.elements, found.counts.blocks);
     if (is_padded(format, tensors[i].matrix)) sum.padded.push_back(i);
-    const double error = relative_error(counts);
-    if (sum.worst && error <= sum.worst_error) continue;
-    sum.worst_error = error;
-    sum.worst = i;
+    add_tensor(found, i, limit, sum);
   }
-  sum.fits = sum.worst && sum.worst_error <= limit;
+  sum.fits = sum.fits && sum.worst.has_value();
   return sum;
 }
 
@@ -42,7 +68,51 @@ std::string error_words(const FormatComparison& comparison, const FormatSum& sum
       std::isfinite(sum.worst_error)
           ? fmt::format("{} ({} dB)", share_text(sum.worst_error), decibel_text(sum.worst_error))
           : "without bound, as finite values become NaN,";
-  return fmt::format("error {} in {}, the worst tensor", size, comparison.tensors[*sum.worst].name);
+  const std::string row = sum.worst_row_error > 2 * sum.worst_error
+                              ? fmt::format(", and {} in the worst row", share_text(sum.worst_row_error))
+                              : "";
+  return fmt::format("error {} in {}, the worst tensor{}", size, comparison.tensors[*sum.worst].name, row);
+}
+
+/// The element that sets the scale of a whole tensor, and the cost of a scale for each row.
+std::string shared_words(const FormatCounts& found, const MatrixShape& matrix) {
+  if (!found.shared) return "";
+  const SharedScale& shared = *found.shared;
+  const double nonzero = static_cast<double>(found.counts.elements - found.counts.zeros);
+  return fmt::format(
+      "; one element, {:g} at row {}, column {}, sets the scale of all {}, and magnitudes up to {:g} vanish. "
+      "A "
+      "scale for each row costs {:.2f} bits and flushes {}",
+      shared.largest, shared.row, shared.column, found.counts.elements, shared.flushed_up_to,
+      32 / static_cast<double>(std::max<std::int64_t>(matrix.columns, 1)),
+      share_text(static_cast<double>(shared.flushed_by_rows) / std::max(nonzero, 1.0)));
+}
+
+/// A format whose errors are within the limit, and which is out all the same.
+std::string hidden_words(const FormatComparison& comparison, std::size_t index) {
+  const FormatSum& sum = comparison.formats[index];
+  const ComparedTensor& tensor = comparison.tensors[*sum.hidden];
+  const FormatCounts& found = tensor.formats[index];
+  const std::string what = flushed_by_sharing(found) > comparison.limit.of_flushed()
+                               ? fmt::format("{} of the values of {} become 0",
+                                             share_text(flushed_share(found.counts)), tensor.name)
+                               : fmt::format("row {} of {} errs by {}", found.rows.worst_row, tensor.name,
+                                             share_text(found.rows.worst));
+  return fmt::format(" {} is out: {}, although its error is {}{}.", sum.name, what,
+                     share_text(relative_error(found.counts)), shared_words(found, tensor.matrix));
+}
+
+/// Sentences about what the norms of whole tensors hide, and about what is left out; each begins with a
+/// space.
+std::string further_words(const FormatComparison& comparison) {
+  std::string text;
+  for (std::size_t i = 0; i < comparison.formats.size(); ++i)
+    if (comparison.formats[i].hidden) text += hidden_words(comparison, i);
+  if (comparison.left_out == 0) return text;
+  const bool is_one = comparison.left_out == 1;
+  return text + fmt::format(" {} tensor{} of one axis {} left out, as no recipe quantizes {}.",
+                            comparison.left_out, is_one ? "" : "s", is_one ? "is" : "are",
+                            is_one ? "it" : "them");
 }
 
 /// "the cheapest of 3 formats under --max-error 5%".
@@ -74,8 +144,11 @@ FormatComparison compare_formats(std::span<const TensorFormat> formats, std::vec
                                       tensor.formats.size(), formats.size()));
   }
   FormatComparison comparison{std::move(tensors), std::move(limit)};
+  if (leaves_out_vectors(comparison.tensors))
+    comparison.left_out =
+        static_cast<std::size_t>(std::ranges::count_if(comparison.tensors, &ComparedTensor::is_vector));
   for (std::size_t i = 0; i < formats.size(); ++i)
-    comparison.formats.push_back(sum_format(formats[i], i, comparison.tensors, comparison.limit.share));
+    comparison.formats.push_back(sum_format(formats[i], i, comparison.tensors, comparison.limit));
   const auto cost = [&](std::size_t i) {
     return std::tuple(comparison.formats[i].bits, comparison.formats[i].worst_error);
   };
@@ -97,20 +170,21 @@ FormatAdvice format_advice(const FormatComparison& comparison) {
   const std::string error = error_words(comparison, sum);
   if (!comparison.cheapest) {
     return {fmt::format("Add formats: none of these stays under {}.", comparison.limit.words),
-            fmt::format("{} comes closest: {}, {}.", sum.name, bits_words(sum), error)};
+            fmt::format("{} comes closest: {}, {}.{}", sum.name, bits_words(sum), error,
+                        further_words(comparison))};
   }
   return {fmt::format("Use {}: {}.", sum.name, bits_words(sum)),
-          capitalised(fmt::format("{}; {}.", error, choice_words(comparison)))};
+          capitalised(fmt::format("{}; {}.{}", error, choice_words(comparison), further_words(comparison)))};
 }
 
 std::string cheapest_line(const FormatComparison& comparison) {
   const FormatSum& sum = comparison.formats[comparison.best()];
   const std::string facts = fmt::format("{}, {}", bits_words(sum), error_words(comparison, sum));
   if (!comparison.cheapest) {
-    return fmt::format("No format stays under {}; {} comes closest: {}.", comparison.limit.words, sum.name,
-                       facts);
+    return fmt::format("No format stays under {}; {} comes closest: {}.{}", comparison.limit.words, sum.name,
+                       facts, further_words(comparison));
   }
-  return fmt::format("{}: {}; {}.", sum.name, facts, choice_words(comparison));
+  return fmt::format("{}: {}; {}.{}", sum.name, facts, choice_words(comparison), further_words(comparison));
 }
 
 std::string decibel_text(double relative_error) {

@@ -17,12 +17,20 @@ struct ComparedTensor {
   std::string name;
   MatrixShape matrix{};                     ///< rows run along the axis of the blocks
   std::span<const FormatCounts> formats{};  ///< in the order of the formats
+  /// A norm's weight or a bias, of one axis: no recipe quantizes it, and it is left out of the choice where
+  /// another tensor is not.
+  bool is_vector = false;
 };
 
-/// The largest error that a format may make in any tensor.
+/// The largest error that a format may make in any tensor, and in its rows: the norm of a tensor does not
+/// tell that an outlier sets the scale of all, and that all else becomes zero.
 struct ErrorLimit {
   std::string words;  ///< as sentences call it: "--max-error 5%"
-  double share = 0;   ///< norm of the error over that of the tensor
+  double share = 0;   ///< norm of the error over that of the tensor, and of its median row
+
+  [[nodiscard]] double of_worst_row() const { return 4 * share; }
+  /// Share of nonzero values that become zero since all rows have one scale.
+  [[nodiscard]] double of_flushed() const { return 2 * share; }
 };
 
 /// A format over all tensors.
@@ -30,10 +38,15 @@ struct FormatSum {
   std::string name{};
   BlockCounts counts{};
   std::int64_t bits = 0;               ///< bits of elements and scales
-  double worst_error = 0;              ///< relative_error of the worst tensor
+  double worst_error = 0;              ///< the larger of a tensor's error and its median row's, of any tensor
   std::optional<std::size_t> worst{};  ///< its index; nothing without tensors
-  std::vector<std::size_t> padded{};   ///< tensors with blocks that zeros fill up
-  bool fits = false;                   ///< no tensor is beyond the limit
+  double worst_row_error = 0;          ///< largest error of a row of any tensor
+  double most_flushed = 0;             ///< flushed_share of any tensor
+  /// The first tensor whose error is within the limit, and which has a row or a share of flushed values that
+  /// is not.
+  std::optional<std::size_t> hidden{};
+  std::vector<std::size_t> padded{};  ///< tensors with blocks that zeros fill up
+  bool fits = false;                  ///< nothing is beyond the limit
 
   [[nodiscard]] double bits_per_element() const {
     return counts.elements == 0 ? 0 : static_cast<double>(bits) / static_cast<double>(counts.elements);
@@ -45,6 +58,7 @@ struct FormatComparison {
   ErrorLimit limit;
   std::vector<FormatSum> formats{};       ///< in the order of the request
   std::optional<std::size_t> cheapest{};  ///< the fitting one of fewest bits, then of least error
+  std::size_t left_out = 0;               ///< tensors of one axis, which are in no sum
 
   /// Index of the cheapest format that fits, or of the one with the least error where none does.
   [[nodiscard]] std::size_t best() const;

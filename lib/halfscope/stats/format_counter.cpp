@@ -54,8 +54,9 @@ FormatCounter::FormatCounter(std::span<const TensorFormat> formats, const Tensor
   }
 }
 
-void FormatCounter::add(const CountedPart& all, std::vector<BlockCounts>& found) const {
+void FormatCounter::add(const CountedPart& all, std::vector<BlockCounts>& found, SumsByFormat& sums) const {
   found.resize(entries_.size());
+  sums.assign(entries_.size(), std::vector<RowSums>(static_cast<std::size_t>(all.shape.rows)));
   std::vector<NumberCounts> numbers;
   CountedPart part = all;
   if (entries_.size() > 1) {
@@ -64,6 +65,7 @@ void FormatCounter::add(const CountedPart& all, std::vector<BlockCounts>& found)
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
+    part.sums = sums[i];
     entry.blocks ? entry.blocks->add(part, found[i])
                  : count_cast(part, entry.cast, entry.scale, exponents_, found[i]);
   }

@@ -26,11 +26,19 @@ void add_elements(const ElementCounts& found, std::int64_t elements, BlockCounts
   counts.overflow += found.overflow;
 }
 
-void add_squares(std::span<const float> known, std::span<const float> errors, BlockCounts& counts) {
+void add_squares(const RowSums& found, BlockCounts& counts, RowSums* sums) {
+  counts.signal.add(found.signal);
+  counts.error.add(found.error);
+  if (sums == nullptr) return;
+  sums->signal += found.signal;
+  sums->error += found.error;
+}
+
+RowSums squares_of(std::span<const float> known, std::span<const float> errors) {
   CosineSums sums;
   add_cosine_sums(known, errors, sums);
-  counts.signal.add(std::accumulate(sums.xx.begin(), sums.xx.end(), 0.0));
-  counts.error.add(std::accumulate(sums.qq.begin(), sums.qq.end(), 0.0));
+  return {std::accumulate(sums.xx.begin(), sums.xx.end(), 0.0),
+          std::accumulate(sums.qq.begin(), sums.qq.end(), 0.0)};
 }
 
 void add_exponents(const ScaledRow& row, BlockCounts& counts) {
@@ -87,8 +95,11 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
     const auto from = static_cast<std::size_t>(at);
     const auto size = static_cast<std::size_t>(std::min(counted_segment, columns - at));
     const bool writes = !row.rounded.empty();
-    const Segment segment{{row.values.subspan(from, size), row.first + at,
-                           writes ? row.rounded.subspan(from, size) : std::span<float>{}},
+    const Segment segment{{row.values.subspan(from, size),
+                           row.first + at,
+                           writes ? row.rounded.subspan(from, size) : std::span<float>{},
+                           {},
+                           row.sums},
                           at};
     const std::optional<ScaledBlocks> whole = whole_blocks(segment, blocks);
     std::uint32_t marks = whole ? 0 : BlockMark::special;
@@ -107,7 +118,7 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
     const NumberCounts* const numbers =
         row.numbers.empty() ? nullptr : &row.numbers[static_cast<std::size_t>(at / counted_segment)];
     add_at_once(ordinary, {segment.row.rounded.data(), clips ? &limits.largest : nullptr, numbers}, tables,
-                counts);
+                counts, row.sums);
   }
 }
 
@@ -127,12 +138,12 @@ std::optional<ScaledBlocks> RowCounter::whole_blocks(const Segment& segment,
 }
 
 void RowCounter::add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTables& tables,
-                             BlockCounts& counts) const {
+                             BlockCounts& counts, RowSums* sums) const {
   if (out.values == row.values.data()) {
     alignas(64) std::array<float, counted_segment> values;
     std::ranges::copy(row.values, values.begin());
     const OrdinaryRow copy{std::span(values).first(row.values.size()), row.scales, row.columns};
-    return add_at_once(copy, out, tables, counts);
+    return add_at_once(copy, out, tables, counts, sums);
   }
   if (exponents == ScaledExponents::counted) out.planes = &tables.binades;
   if (tables.binades.is_full(row.values.size())) tables.settle_binades(counts);
@@ -142,8 +153,7 @@ void RowCounter::add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTab
   counts.flushed += found.zero_values - found.zeros;
   counts.subnormal += found.subnormal;
   counts.clipped += found.clipped;
-  counts.signal.add(found.signal);
-  counts.error.add(found.error);
+  add_squares({found.signal, found.error}, counts, sums);
   if (found.is_below_planes) add_exponents_below(row, at_once->step, tables.binades, counts);
 }
 
@@ -157,7 +167,7 @@ void RowCounter::add_segment(const Segment& segment, const RowScales& row, Block
   round_elements(scaled, elements, segment.row.first);
   const ScaledRow all{values, scaled, elements, scales, tensor_scale};
   add_elements(count_elements(all, limits, known, errors), std::ssize(values), counts);
-  add_squares(known, errors, counts);
+  add_squares(squares_of(known, errors), counts, segment.row.sums);
   if (exponents == ScaledExponents::counted) add_exponents(all, counts);
 }
 

@@ -38,6 +38,7 @@ struct CountedArray {
   std::string name;
   MatrixShape matrix{};
   std::vector<FormatCounts> counts{};
+  bool is_vector = false;
 };
 
 /// A comparison with the counts that it points to.
@@ -50,7 +51,8 @@ class ComparedArrays {
     for (const auto& [name, array] : tensors) count(name, array, axis, exponents);
     std::vector<ComparedTensor> compared;
     for (const CountedArray& array : arrays_)
-      compared.push_back({array.name, array.matrix, std::span(array.counts).first(formats_.size())});
+      compared.push_back(
+          {array.name, array.matrix, std::span(array.counts).first(formats_.size()), array.is_vector});
     comparison_ =
         compare_formats(formats_, std::move(compared), {fmt::format("max_error={}", max_error), max_error});
   }
@@ -73,6 +75,7 @@ class ComparedArrays {
   [[nodiscard]] bool padded(std::size_t tensor, std::size_t format) const {
     return is_padded(formats_.at(format), arrays_.at(tensor).matrix);
   }
+  [[nodiscard]] bool is_vector(std::size_t tensor) const { return arrays_.at(tensor).is_vector; }
   [[nodiscard]] FormatsData explorer() const {
     FormatsData data(counted_);
     for (const CountedArray& array : arrays_) data.add({array.name, array.matrix, array.counts});
@@ -97,7 +100,8 @@ class ComparedArrays {
     std::vector<float> moved;
     arrays_.push_back(
         {name, along.matrix(),
-         count_formats(along.rows_of(input.values(), moved), along.matrix(), counted_, exponents)});
+         count_formats(along.rows_of(input.values(), moved), along.matrix(), counted_, exponents),
+         input.shape().size() < 2});
   }
 
   std::vector<TensorFormat> formats_, counted_;
@@ -106,17 +110,36 @@ class ComparedArrays {
 };
 
 void bind_sums(nb::module_& module) {
+  nb::class_<SharedScale>(module, "SharedScale", "Cost of one scale for a whole tensor.")
+      .def_ro("row", &SharedScale::row)
+      .def_ro("column", &SharedScale::column)
+      .def_ro("largest", &SharedScale::largest, "magnitude there")
+      .def_ro("flushed_up_to", &SharedScale::flushed_up_to, "magnitudes up to here become zero")
+      .def_ro("flushed_by_rows", &SharedScale::flushed_by_rows,
+              "values that would, with a scale for each row");
   nb::class_<FormatCounts>(module, "FormatCounts", "Counts of one format over one tensor.")
       .def_ro("counts", &FormatCounts::counts)
       .def_ro("scale_log2", &FormatCounts::scale_log2,
-              "power of two that divided the elements; None of block formats and of those beyond 8 bits");
+              "power of two that divided the elements; None of block formats and of those beyond 8 bits")
+      .def_prop_ro(
+          "median_row_error", [](const FormatCounts& found) { return found.rows.median; },
+          "error of the median row, relative to its norm")
+      .def_prop_ro("worst_row_error", [](const FormatCounts& found) { return found.rows.worst; })
+      .def_prop_ro("worst_row", [](const FormatCounts& found) { return found.rows.worst_row; })
+      .def_prop_ro(
+          "rows", [](const FormatCounts& found) { return found.rows.rows; }, "that are not zero")
+      .def_ro("shared", &FormatCounts::shared,
+              "element that sets the scale of all, where more than one value in a hundred is flushed by it");
   nb::class_<FormatSum>(module, "FormatSum", "Counts of one format over all tensors.")
       .def_ro("name", &FormatSum::name)
       .def_ro("counts", &FormatSum::counts)
       .def_prop_ro("bits_per_element", &FormatSum::bits_per_element, "with the scales")
       .def_ro("worst_error", &FormatSum::worst_error, "of any tensor, relative to its norm")
       .def_ro("worst", &FormatSum::worst, "index of that tensor; None without tensors")
-      .def_ro("fits", &FormatSum::fits, "no tensor is beyond the limit")
+      .def_ro("worst_row_error", &FormatSum::worst_row_error, "largest error of a row of any tensor")
+      .def_ro("most_flushed", &FormatSum::most_flushed,
+              "largest share of a tensor's values that becomes zero")
+      .def_ro("fits", &FormatSum::fits, "nothing is beyond the limit")
       .def_prop_ro(
           "padded_tensors", [](const FormatSum& sum) { return sum.padded.size(); },
           "tensors with a block that zeros fill up");
@@ -131,11 +154,15 @@ void bind_format_comparison(nb::module_& module) {
                     bool>(),
            "tensors"_a, "formats"_a, "axis"_a, "max_error"_a, "with_rules"_a, compare_documentation)
       .def_prop_ro("formats", [](const ComparedArrays& all) { return all.comparison().formats; })
+      .def_prop_ro(
+          "left_out", [](const ComparedArrays& all) { return all.comparison().left_out; },
+          "arrays of one axis, which are in no sum")
       .def_prop_ro("tensors", &ComparedArrays::tensors,
                    "name, rows and columns of each; rows run along the axis of the blocks")
       .def("counts", &ComparedArrays::counts, "tensor"_a, "format"_a, "Counts of one, both by index.")
       .def_prop_ro("cheapest", &ComparedArrays::cheapest, "None where no format stays within the limit")
       .def_prop_ro("verdict", [](const ComparedArrays& all) { return cheapest_line(all.comparison()); })
+      .def("is_vector", &ComparedArrays::is_vector, "tensor"_a, "Whether that array has one axis.")
       .def("padded", &ComparedArrays::padded, "tensor"_a, "format"_a,
            "Whether zeros fill up a block of that tensor under that format, both by index.")
       .def(

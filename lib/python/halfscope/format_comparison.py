@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 0.05  # relative to the norm of the tensor
 ELEMENTS = ("elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow")
+SHARED = ("row", "column", "largest", "flushed_up_to", "flushed_by_rows")
 BLOCKS = ("blocks", "blocks_at_risk", "clipped_blocks", "overflow_blocks", "zero_blocks", "nonfinite_blocks")
 
 
@@ -35,7 +36,12 @@ class FormatComparison:
 
     @property
     def cheapest(self) -> str | None:
-        """The format of fewest bits per element that stays within `max_error` in every tensor; None where none does."""
+        """The format of fewest bits per element that stays within the limit in every tensor; None where none does.
+
+        The limit is `max_error` for the tensor and for its median row, four times that for its worst row, and twice
+        that for the share of its nonzero values that become zero since all rows have one scale. Tensors of one axis
+        are left out, where there are others.
+        """
         return self._compared.cheapest
 
     @property
@@ -70,28 +76,34 @@ class FormatComparison:
         """A row per format, over all tensors. Raises ImportError without pandas.
 
         bits are those of an element with its scales, relative_error the norm of the error over that of the tensors,
-        worst_error the largest one of a tensor, worst_tensor its name.
+        worst_error the largest one of a tensor or of its median row, worst_tensor its name, worst_row_error the largest
+        one of any row.
         """
         rows = [
             [found.name, found.bits_per_element, found.counts.relative_error(), found.worst_error, self._worst(found),
-             found.fits, *_numbers(found.counts)]
+             found.worst_row_error, found.fits, *_numbers(found.counts)]
             for found in self._sums
         ]  # fmt: skip
-        columns = ["format", "bits", "relative_error", "worst_error", "worst_tensor", "fits", *ELEMENTS, *BLOCKS]
+        columns = [
+            "format", "bits", "relative_error", "worst_error", "worst_tensor", "worst_row_error", "fits", *ELEMENTS,
+            *BLOCKS,
+        ]  # fmt: skip
         return frame(rows, columns=columns).set_index("format")
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tensor and format. Raises ImportError without pandas.
 
-        relative_error is the norm of the error over that of the tensor; the counts are elements and blocks.
+        relative_error is the norm of the error over that of the tensor, median_row and worst_row that of its rows; the
+        counts are elements and blocks.
         """
         rows = [
-            [tensor, format, counts.relative_error(), *_numbers(counts)]
+            [tensor, format, found.counts.relative_error(), found.median_row_error, found.worst_row_error,
+             *_numbers(found.counts)]
             for i, tensor in enumerate(self.tensors)
             for j, format in enumerate(self.formats)
-            for counts in [self._found(i, j).counts]
-        ]
-        columns = ["tensor", "format", "relative_error", *ELEMENTS, *BLOCKS]
+            for found in [self._found(i, j)]
+        ]  # fmt: skip
+        columns = ["tensor", "format", "relative_error", "median_row", "worst_row", *ELEMENTS, *BLOCKS]
         return frame(rows, columns=columns).set_index(["tensor", "format"])
 
     def to_dict(self) -> dict:
@@ -103,7 +115,7 @@ class FormatComparison:
             "cheapest": self.cheapest, "verdict": self.verdict, "max_error": self.max_error, "axis": self.axis,
             "formats": [self._sum_dict(found) for found in self._sums],
             "tensors": [self._tensor_dict(index) for index in range(len(self._tensors))],
-            "analysed": len(self._tensors),
+            "left_out": self._compared.left_out, "analysed": len(self._tensors),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -123,7 +135,9 @@ class FormatComparison:
         return {
             "name": found.name, "bits_per_element": found.bits_per_element, "fits": found.fits,
             "worst_tensor": self._worst(found), "worst_relative_error": finite_or_none(found.worst_error),
-            "worst_error_db": finite_or_none(_core.decibels(found.worst_error)), "padded_tensors": found.padded_tensors,
+            "worst_error_db": finite_or_none(_core.decibels(found.worst_error)),
+            "worst_row_error": finite_or_none(found.worst_row_error), "most_flushed": found.most_flushed,
+            "padded_tensors": found.padded_tensors,
             **_dict(found.counts),
         }  # fmt: skip
 
@@ -133,8 +147,12 @@ class FormatComparison:
         for j, format in enumerate(self.formats):
             found = self._found(index, j)
             padded = self._compared.padded(index, j)
-            formats.append({"name": format, "padded": padded, "scale_log2": found.scale_log2, **_dict(found.counts)})
-        return {"name": name, "rows": rows, "columns": columns, "formats": formats}
+            numbers = {"name": format, "padded": padded, "scale_log2": found.scale_log2, "rows": _rows(found)}
+            if found.shared is not None:
+                numbers["shared_scale"] = {key: getattr(found.shared, key) for key in SHARED}
+            formats.append({**numbers, **_dict(found.counts)})
+        one_axis = self._compared.is_vector(index)
+        return {"name": name, "rows": rows, "columns": columns, "one_axis": one_axis, "formats": formats}
 
 
 def compare_formats(
@@ -152,7 +170,9 @@ def compare_formats(
     formats: names with blocks and without, "mxfp8_e4m3", "nvfp4", "mxfp4/floor", "block(fp8_e4m3, 1x64, e8m0/rceil)",
         "fp8_e4m3", "bf16". A format without blocks of at most 8 bits gets one power of two for the tensor, the least
         under which nothing overflows.
-    max_error: the largest error that a format may make in any tensor, norm of the error over that of the tensor.
+    max_error: the largest error that a format may make in any tensor and in its median row, norm of the error over
+        that of the tensor; its worst row may have four times that, and twice that share of its values may become zero
+        since all rows have one scale.
     axis: the one that blocks run along in every tensor. A last block that is not full counts as if zeros followed.
     dtype: the type of the elements of files that do not tell it, as for `analyze`.
     rules: counts every scale rule of the block formats too, with exponents, for `explorer`; each takes about twice as
@@ -192,6 +212,13 @@ def _index(names: tuple[str, ...], name: str) -> int:
 
 def _numbers(counts: _core.BlockCounts) -> list[int]:
     return [getattr(counts, name) for name in ELEMENTS + BLOCKS]
+
+
+def _rows(found: _core.FormatCounts) -> dict:
+    return {
+        "count": found.rows, "median_error": finite_or_none(found.median_row_error),
+        "worst_error": finite_or_none(found.worst_row_error), "worst": found.worst_row,
+    }  # fmt: skip
 
 
 def _dict(counts: _core.BlockCounts) -> dict:

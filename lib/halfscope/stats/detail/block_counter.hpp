@@ -32,6 +32,7 @@ struct CountedPart {
   std::span<float> rounded{};  ///< gets what round_blocks gives, unless it is empty; may be `values`
   /// Counts of every segment, row by row; or empty.
   std::span<const NumberCounts> numbers{};
+  std::span<RowSums> sums{};  ///< gets those of each row added; or empty
 
   /// Segments of a row.
   [[nodiscard]] std::size_t segments() const {
@@ -48,18 +49,24 @@ struct CountedPart {
   [[nodiscard]] CountedPart rows(std::int64_t from, std::int64_t count) const {
     const auto begin = static_cast<std::size_t>(from * shape.columns);
     const auto size = static_cast<std::size_t>(count * shape.columns);
-    return {values.subspan(begin, size),
-            {count, shape.columns},
-            first_of(from),
-            row_stride,
-            rounded.empty() ? rounded : rounded.subspan(begin, size),
-            numbers_of(from, count)};
+    return {
+        values.subspan(begin, size),
+        {count, shape.columns},
+        first_of(from),
+        row_stride,
+        rounded.empty() ? rounded : rounded.subspan(begin, size),
+        numbers_of(from, count),
+        sums.empty() ? sums : sums.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count))};
   }
   /// `numbers` of some rows.
   [[nodiscard]] std::span<const NumberCounts> numbers_of(std::int64_t from, std::int64_t count) const {
     return numbers.empty() ? numbers
                            : numbers.subspan(static_cast<std::size_t>(from) * segments(),
                                              static_cast<std::size_t>(count) * segments());
+  }
+  /// Place of the sums of row i; null where there are none.
+  [[nodiscard]] RowSums* sums_of(std::int64_t i) const {
+    return sums.empty() ? nullptr : &sums[static_cast<std::size_t>(i)];
   }
   /// Index in the tensor of the first element of row i.
   [[nodiscard]] std::int64_t first_of(std::int64_t i) const {

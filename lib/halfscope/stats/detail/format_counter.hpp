@@ -25,8 +25,11 @@ class FormatCounter {
   FormatCounter(std::span<const TensorFormat> formats, const TensorMaximum& maximum,
                 ScaledExponents exponents);
 
-  /// Adds a part, see CountedPart, to the counts of each format; `found` is empty at first.
-  void add(const CountedPart& part, std::vector<BlockCounts>& found) const;
+  /// Sums of the part's rows, by format.
+  using SumsByFormat = std::vector<std::vector<RowSums>>;
+  /// Adds a part, see CountedPart, to the counts of each format; `found` is empty at first. `sums` gets those
+  /// of the part's rows.
+  void add(const CountedPart& part, std::vector<BlockCounts>& found, SumsByFormat& sums) const;
   /// The whole tensor's counts, once all its parts are in `found`.
   [[nodiscard]] std::vector<FormatCounts> finish(std::vector<BlockCounts> found) const;
 

@@ -40,6 +40,7 @@ struct CountedRow {
   std::int64_t first = 0;
   std::span<float> rounded{};               ///< may be empty, or the values themselves
   std::span<const NumberCounts> numbers{};  ///< counts of each segment; may be empty
+  RowSums* sums = nullptr;                  ///< gets the row's added
 };
 
 /// How the elements of a row are rounded and counted.
@@ -65,7 +66,8 @@ struct RowCounter {
   /// The segment's blocks, where they are whole ones, or one of which it is a part.
   [[nodiscard]] std::optional<ScaledBlocks> whole_blocks(const Segment& segment,
                                                          const ScaledBlocks& blocks) const;
-  void add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTables& tables, BlockCounts& counts) const;
+  void add_at_once(const OrdinaryRow& row, OrdinaryOutput out, PartTables& tables, BlockCounts& counts,
+                   RowSums* sums) const;
   void add_segment(const Segment& segment, const RowScales& row, BlockCounts& counts) const;
   void round_elements(std::span<const float> scaled, std::span<float> elements, std::int64_t first) const;
   void write_segment(const Segment& segment, const RowScales& row) const;

@@ -22,7 +22,7 @@ struct PackedIntegers {
   unsigned bits = 8;
   bool is_signed = false;
   BitPacking packing = BitPacking::along_columns;
-  std::int64_t rows = 0, columns = 0;  ///< of the integers
+  std::int64_t rows = 0, columns = 0;  ///< count integers
 
   /// 32-bit words of a row of them, in the file: of integers along columns; else words of a row of words.
   [[nodiscard]] std::int64_t words() const;

@@ -10,8 +10,8 @@
 namespace halfscope {
 
 enum class CompanionRole : std::uint8_t {
-  scale,        ///< of blocks, rows or the whole tensor
-  whole_scale,  ///< of the whole tensor, besides those of its blocks
+  scale,        ///< multiplies blocks, rows or the whole tensor
+  whole_scale,  ///< holds for the whole tensor, besides the scales of its blocks
   activation,   ///< a scale of the layer's input or output
   zero_point,
   unknown,  ///< a name that tells nothing
