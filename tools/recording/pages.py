@@ -120,7 +120,7 @@ def emulated_operations(sources: Sources) -> str:
     """Kinds of arithmetic that `halfscope.torch.emulate` has for PyTorch's operations, with a few names of each."""
     del sources
     # By its path: the package that it is in needs PyTorch.
-    path = ROOT / "lib/python/halfscope/torch/emulation/operations.py"
+    path = ROOT / "lib/python/halfscope/torch/operations/table.py"
     spec = importlib.util.spec_from_file_location("emulated_operations", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulation.arithmetic import EmulatedArithmetic
-from halfscope.torch.emulation.book import Book
-from halfscope.torch.emulation.casts import Caster
-from halfscope.torch.emulation.parameters import Parameters
-from halfscope.torch.emulation.places import Places
-from halfscope.torch.emulation.policies import Policy
+from halfscope.torch.emulate.book import Book
+from halfscope.torch.emulate.casts import Caster
+from halfscope.torch.emulate.mode import EmulatedArithmetic
+from halfscope.torch.emulate.parameters import Parameters
+from halfscope.torch.emulate.places import Places
+from halfscope.torch.policy import Policy
 
 
 def arithmetic() -> EmulatedArithmetic:

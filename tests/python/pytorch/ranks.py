@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from halfscope.torch import Emulation, emulate, watch
-from halfscope.torch.totals import ROLES
+from halfscope.torch.counts.totals import ROLES
 from rank_end import end_rank
 
 SAMPLES, STEPS, EVERY = 12, 4, 2
@@ -89,7 +89,7 @@ CASES = {
 
 def alone_watching(rank: int) -> None:
     """One rank that watches, and one that does not."""
-    import halfscope.torch.ranks as ranks
+    import halfscope.torch.counts.ranks as ranks
 
     ranks._PATIENCE = ranks.timedelta(seconds=2)
     if rank == 0:

@@ -11,7 +11,7 @@ import numpy as np
 
 from halfscope import matmul, round
 from halfscope.torch import diagnose, emulate
-from halfscope.torch.emulation.attention import TiledAttention, parse_attention
+from halfscope.torch.emulate.arithmetic.attention import TiledAttention, parse_attention
 
 pytestmark = pytest.mark.torch
 

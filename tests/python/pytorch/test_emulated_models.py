@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import Emulation, GradScaler, emulate
-from halfscope.torch.emulation.marks import Mark, Marks
+from halfscope.torch.emulate.marks import Mark, Marks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

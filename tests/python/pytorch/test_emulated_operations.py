@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from elementwise_cases import ELEMENTWISE
 from emulated_mode import arithmetic, copied, difference, tensors_of
 from emulation_exceptions import EXCEPTIONS, LIBRARY, SCALAR, STEPS
-from halfscope.torch.emulation.operations import TABLE, Kind
+from halfscope.torch.operations.table import TABLE, Kind
 from network_cases import NETWORK
 from shaped_cases import SHAPED
 

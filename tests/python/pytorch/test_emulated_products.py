@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import halfscope
 from elementwise_cases import special
 from emulated_mode import arithmetic, difference
-from halfscope.torch.emulation.operations import TABLE, Kind
+from halfscope.torch.operations.table import TABLE, Kind
 from shaped_cases import near
 
 pytestmark = pytest.mark.torch

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from elementwise_cases import ELEMENTWISE
 from emulated_mode import arithmetic, copied, difference, tensors_of
 from emulation_exceptions import EXCEPTIONS, LIBRARY
-from halfscope.torch.emulation.operations import TABLE, Kind
+from halfscope.torch.operations.table import TABLE, Kind
 from shaped_cases import near
 
 pytestmark = pytest.mark.torch

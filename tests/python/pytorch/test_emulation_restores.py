@@ -16,6 +16,7 @@ from torch import nn
 from emulated_mode import difference
 from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import GradScaler, emulate
+from halfscope.torch.emulate import training as training_module
 from torch_networks import NETWORKS, Sizes
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -180,7 +181,7 @@ def test_after_an_exception_in_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     emulation = emulate(model, "fp16_pure", optimizer=optimizer, scaler=scaler)
     with monkeypatch.context() as patched:
         patched.setattr(optimizer, "register_step_pre_hook", _refuses, raising=False)
-        patched.setattr("halfscope.torch.emulation.training.StepHooks", _refuses)
+        patched.setattr(training_module, "StepHooks", _refuses)
         with pytest.raises(KeyError, match="no hooks"):
             emulation.__enter__()
     assert state_of(model, optimizer, scaler) == before

@@ -1,12 +1,12 @@
-"""The table of PyTorch's operations as `python -m halfscope.torch.emulation` prints it."""
+"""The table of PyTorch's operations as `python -m halfscope.torch.operations` prints it."""
 
 from __future__ import annotations
 
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
-from halfscope.torch.emulation.__main__ import main
-from halfscope.torch.emulation.operations import TABLE
+from halfscope.torch.operations.__main__ import main
+from halfscope.torch.operations.table import TABLE
 
 pytestmark = pytest.mark.torch
 

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-from halfscope.torch import counting, watch
+from halfscope.torch import watch
+from halfscope.torch.device import waiting
 from planted import ELEMENTS, Planted, Scale, Scaler, records, train
 from rounding_oracle import cast
 
@@ -137,7 +138,7 @@ def test_a_parameter_without_axes_and_a_loaded_state() -> None:
 @pytest.mark.parametrize("format", ["bf16", "fp8_e5m2"])
 @pytest.mark.parametrize("way", ["ON_HOST", "BY_PYTORCH"])
 def test_other_formats(format: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(counting.countings, "cpu", getattr(counting, way))
+    monkeypatch.setitem(waiting.countings, "cpu", getattr(waiting, way))
     model = Scale()
     optimizer = torch.optim.Adam(model.parameters())
     with watch(model, 1, optimizer=optimizer, observe_roles="optimizer_state", format=format) as watched:

@@ -16,7 +16,8 @@ from halfscope._core import can_count_on_gpu
 
 import halfscope
 from halfscope import Histogram, lost_updates, update_ratios
-from halfscope.torch import counting, watch
+from halfscope.torch import watch
+from halfscope.torch.device import waiting
 from planted import ELEMENTS, Planted, planted_gradient
 from torch_bits import KINDS, PAIRS, any_bits, pairs
 
@@ -24,10 +25,10 @@ SLEEP = 200_000_000  # cycles: a tenth of a second, in which whatever does not w
 
 
 @pytest.fixture(params=["BY_PYTORCH", "BY_KERNELS"])
-def ways(request: pytest.FixtureRequest) -> counting.Counting:
+def ways(request: pytest.FixtureRequest) -> waiting.Counting:
     if request.param == "BY_KERNELS" and not can_count_on_gpu():
         pytest.skip("the package was built without CUDA")
-    return getattr(counting, request.param)
+    return getattr(waiting, request.param)
 
 
 def on_gpu(tensor: torch.Tensor) -> torch.Tensor:
@@ -43,26 +44,26 @@ def made_of(bins: torch.Tensor, format: str) -> Histogram:
 
 @pytest.mark.parametrize("format", ["fp16", "fp8_e4m3"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_histograms(kind: str, format: str, ways: counting.Counting) -> None:
+def test_histograms(kind: str, format: str, ways: waiting.Counting) -> None:
     values = KINDS[kind]()
     assert made_of(ways.histogram(on_gpu(values), format), format) == Histogram(values, format=format)
 
 
 @pytest.mark.parametrize("format", ["fp16", "bf16"])
 @pytest.mark.parametrize("case", range(PAIRS))
-def test_updates(case: int, format: str, ways: counting.Counting) -> None:
+def test_updates(case: int, format: str, ways: waiting.Counting) -> None:
     weights, updates = list(pairs())[case]
     there = on_gpu(weights), on_gpu(updates)
     expected = lost_updates(weights, updates, format)
-    found = counting.update_counters(ways.updates(*there, format).cpu().numpy(), weights.numel())
+    found = waiting.update_counters(ways.updates(*there, format).cpu().numpy(), weights.numel())
     assert (found.elements, found.nonzero, found.lost) == (expected.elements, expected.nonzero, expected.lost)
     assert found.applied_over_intended == pytest.approx(expected.applied_over_intended, rel=1e-12)
-    if ways is counting.BY_KERNELS:
+    if ways is waiting.BY_KERNELS:
         assert found.applied_over_intended == expected.applied_over_intended  # in the same order, to the bit
     assert made_of(ways.ratios(*there, format), format) == update_ratios(weights, updates, format=format)
 
 
-def test_tensors_are_read_after_what_was_queued_for_them_and_before_what_follows(ways: counting.Counting) -> None:
+def test_tensors_are_read_after_what_was_queued_for_them_and_before_what_follows(ways: waiting.Counting) -> None:
     for stream in (torch.cuda.default_stream(), torch.cuda.Stream()):
         with torch.cuda.stream(stream):
             tensor = torch.zeros(257 * 259, device="cuda")
@@ -108,8 +109,8 @@ def test_updates_on_the_gpu_and_on_the_host_do_not_mix() -> None:
         lost_updates(there, weights)
 
 
-def test_a_watched_model(ways: counting.Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(counting.countings, "cuda", ways)
+def test_a_watched_model(ways: waiting.Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(waiting.countings, "cuda", ways)
     model = Planted().cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     scaler = torch.cuda.amp.GradScaler(init_scale=1024.0)

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.torch
 import halfscope
 from halfscope import Histogram
 from halfscope.torch import watch
-from halfscope.torch.counting import region_of
-from halfscope.torch.tensors import Unreadable, elements_of
+from halfscope.torch.device.waiting import region_of
+from halfscope.torch.tensors.elements import Unreadable, elements_of
 
 FUNCTIONS = {
     "Histogram": Histogram,

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.torch
 import halfscope
 from halfscope.plotting.drawings import draw
 from halfscope.results import read_experiment
-from halfscope.torch import counting, watch
+from halfscope.torch import watch
+from halfscope.torch.device import waiting
 from planted import ELEMENTS, Fused, FusedScaler, Planted, Scale, Scaler, records, train
 from recording.source_tree import PROGRAM
 
@@ -216,7 +217,7 @@ class Odd(torch.nn.Module):
 
 @pytest.mark.parametrize("way", ["ON_HOST", "BY_PYTORCH"])
 def test_parameters_of_every_kind(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(counting.countings, "cpu", getattr(counting, way))
+    monkeypatch.setitem(waiting.countings, "cpu", getattr(waiting, way))
     torch.manual_seed(0)
     model = Odd()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)

@@ -17,7 +17,7 @@ from halfscope import count_blocks, plotting
 from halfscope.report.page import write_report
 from halfscope.results import read_experiment
 from halfscope.torch import watch
-from halfscope.torch.watch import Watch
+from halfscope.torch.watch.watch import Watch
 
 ROLES = ("activation", "activation_gradient", "weight", "weight_gradient")
 

@@ -16,7 +16,8 @@ from halfscope import plotting
 from halfscope.report.page import write_report
 from halfscope.results import read_experiment
 from halfscope.results.loss_scales import advice, baseline
-from halfscope.torch import counting, watch
+from halfscope.torch import watch
+from halfscope.torch.device import waiting
 from planted import ELEMENTS, Planted, Scale, records, train
 from rounding_oracle import FORMATS, cast, lost
 
@@ -178,7 +179,7 @@ def test_gradients_that_their_own_format_has_flushed(format: str, dtype: torch.d
 @pytest.mark.parametrize("format", ["bf16", "fp8_e4m3", "e5m7"])
 def test_counts_by_pytorch_are_the_same(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched_step(format, tmp_path / "host")
-    monkeypatch.setitem(counting.countings, "cpu", counting.BY_PYTORCH)
+    monkeypatch.setitem(waiting.countings, "cpu", waiting.BY_PYTORCH)
     watched_step(format, tmp_path / "device")
 
     def of(name: str, file: str) -> list[dict]:

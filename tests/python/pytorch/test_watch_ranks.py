@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 from halfscope import Histogram
-from halfscope.torch.totals import ROLES
+from halfscope.torch.counts.totals import ROLES
 from planted import records
 from rank_processes import run_ranks
 

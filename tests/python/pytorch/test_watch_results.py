@@ -18,7 +18,7 @@ from halfscope import _core
 from halfscope.results import loss_scales, read_experiment
 from halfscope.results.loss_scales import gradient_name
 from halfscope.torch import watch
-from halfscope.torch.counting import region_of
+from halfscope.torch.device.waiting import region_of
 from planted import ELEMENTS, SMALL, Planted, Scale, Scaler, train
 
 

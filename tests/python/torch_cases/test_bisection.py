@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope.torch import Emulation, GradScaler, emulate
-from halfscope.torch.emulation import operation_rules
-from halfscope.torch.emulation.bisection import bisect
-from halfscope.torch.emulation.operations import TABLE
+from halfscope.torch.operations import rules as operation_rules
+from halfscope.torch.operations.table import TABLE
+from halfscope.torch.search.bisection import bisect
 
 pytestmark = pytest.mark.torch
 

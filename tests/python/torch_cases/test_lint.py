@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope.torch import lint
-from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.findings.operands import Format
 from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 

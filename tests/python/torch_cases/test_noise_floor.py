@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope.torch import emulate
-from halfscope.torch.emulation.comparison import Comparison
+from halfscope.torch.emulate.twins.comparison import Comparison
 
 pytestmark = pytest.mark.torch
 SEEDS = range(5)

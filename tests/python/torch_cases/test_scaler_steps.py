@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 from halfscope.torch import GradScaler, emulate, watch
-from halfscope.torch.scaler_steps import ScalerSteps
+from halfscope.torch.steps.scaler_steps import ScalerSteps
 
 pytestmark = pytest.mark.torch
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from halfscope.torch import Emulation, diagnose, emulate, lint, watch
-from halfscope.torch.totals import ROLES
+from halfscope.torch.counts.totals import ROLES
 
 FORMATS = ("fp16", "bf16")  # that a victim's step is watched for
 FILES = ("metrics.jsonl", "histograms.jsonl")

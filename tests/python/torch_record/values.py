@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from halfscope import Histogram
-from halfscope.torch.source import Site
+from halfscope.torch.events.source import Site
 from torch_record.sources import stable
 
 WHOLE = 256  # elements, up to which a tensor is written whole

@@ -1,12 +1,12 @@
 """Half precision in the training of a PyTorch model: watched, emulated, diagnosed, and with any loss scaler."""
 
-from halfscope.torch.diagnosis.diagnose import Diagnosis, diagnose
-from halfscope.torch.emulation.ablation import Ablation, TrainingRun, ablate
-from halfscope.torch.emulation.emulation import Emulation, emulate
+from halfscope.torch.ablate.ablation import Ablation, TrainingRun, ablate
+from halfscope.torch.ablate.scale_probe import ScaleProbe, TensorError, probe_scales
+from halfscope.torch.diagnose.diagnose import Diagnosis, diagnose
+from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
-from halfscope.torch.scale_probe import ScaleProbe, TensorError, probe_scales
-from halfscope.torch.watch import Watch, watch
+from halfscope.torch.watch.watch import Watch, watch
 
 __all__ = [
     "Ablation",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from halfscope import Histogram, LossScaler, _core
-from halfscope.torch.binning import histogram_bins
+from halfscope.torch.device.pytorch_bins import histogram_bins
 
 
 @dataclass

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from halfscope import _core
-from halfscope.torch.diagnosis.operands import Format
-from halfscope.torch.emulation.policies import FP32, Policy
+from halfscope.torch.findings.operands import Format
+from halfscope.torch.policy import FP32, Policy
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
-from halfscope.torch.diagnosis.finding import Finding, wrapped
-from halfscope.torch.emulation.emulation import check_model
+from halfscope.torch.emulate.emulation import check_model
+from halfscope.torch.findings.finding import Finding, wrapped
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.module_rules import module_findings
 from halfscope.torch.lint.numbers import Asked, check
 from halfscope.torch.lint.optimizer_rules import optimizer_findings
 from halfscope.torch.lint.table_rules import table_findings
-from halfscope.torch.steps import optimizers_of
+from halfscope.torch.steps.optimizers import optimizers_of
 
 
 class Lint:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 import halfscope
-from halfscope.torch.diagnosis.operands import Format
+from halfscope.torch.findings.operands import Format
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Ablations: trainings over policies, scales and seeds, and the error of gradients by scale."""

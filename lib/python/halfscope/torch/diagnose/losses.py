@@ -1,0 +1,117 @@
+"""Digits that an operation loses: differences that cancel, products that vanish, sums that stop growing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulate.places import Region
+from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.trail import Ran, first_tensor
+from halfscope.torch.operations.table import TABLE, Kind
+
+_BEFORE, _AFTER = 0.05, 0.3  # relative errors of all operands, and of the result
+_DIFFERENCES = ("add", "sub", "rsub", "addcmul", "addcdiv", "lerp")
+_ADDITIONS = ("add", "sub", "lerp")
+_ANGLES = ("sin", "cos", "tan")
+_NOISE = {True: 2.0**-22, False: 1e-4}  # for differences and for others: a smaller result may be FP32's own error
+_MANY = 16  # additions to one total
+_STALLED = 0.02
+
+
+@dataclass
+class Loss:
+    """A forward operation whose result is far from FP32's although its operands are not."""
+
+    made: Made
+    before: float  # relative errors
+    after: float
+    largest_operand: float
+    largest: float  # largest of FP32's results
+    zeros: int  # results that are 0, and are not in FP32
+    elements: int
+    maker: Made | None  # maker of its first operand
+    sources: list[Made]  # operations before it
+
+
+@dataclass
+class Total:
+    """A total to which the same line adds again and again."""
+
+    made: Made
+    error: float = 0.0  # relative, after the last one
+    largest: float = 0.0  # the total in the format, and in FP32
+    exact: float = 0.0
+    term: float = 0.0  # the largest term
+    rows: list[str] = field(default_factory=list)  # rows on its results
+
+
+class Losses:
+    """Losses of a step; recorder: knows the operations, and the FP32 counterparts of their operands."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+        self.found: list[Loss] = []
+        self.totals: dict[Any, Total] = {}
+
+    def see(self, ran: Ran, made: Made, operands: list[torch.Tensor]) -> None:
+        result, exact = first_tensor(ran.result), first_tensor(ran.exact)
+        if result is None or exact is None or not bool(result.isfinite().all()):
+            return
+        is_forward = ran.place is not None and ran.place.region is Region.FORWARD
+        if ran.operation in _ADDITIONS and not (ran.is_backward and ran.place is not None):
+            self._add(ran, made, operands, (result, exact))
+        if is_forward and not self.found:
+            self._compare(ran, made, operands, (result, exact))
+
+    def _compare(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:
+        result, exact = both
+        line = TABLE.get(ran.operation)
+        if line is None or line.kind in (Kind.EXACT, Kind.LOSS) or ran.operation in _ANGLES or not operands:
+            return
+        after = relative_error(result, exact)
+        if after < _AFTER:
+            return
+        counterparts = [(tensor, self._recorder.shadows.counterpart(tensor)) for tensor in operands if tensor.dim()]
+        pairs = [(tensor, other) for tensor, other in counterparts if other is not None]
+        before = max((relative_error(tensor, other) for tensor, other in pairs), default=0.0)
+        sizes = [float(tensor.abs().max()) for tensor in operands if tensor.numel()]
+        largest, size = float(exact.abs().max()), max(sizes, default=0.0)
+        if before > _BEFORE or largest <= _NOISE[ran.operation in _DIFFERENCES] * size:
+            return
+        zeros = int(((result == 0) & (exact != 0)).sum())
+        maker = self._recorder.maker_of(operands[0])
+        self.found.append(
+            Loss(made, before, after, size, largest, zeros, exact.numel(), maker, self._recorder.sources_of(made))
+        )
+
+    def _add(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:
+        result, exact = both
+        terms = [value for value in ran.args[1:2] if isinstance(value, (int, float, torch.Tensor))]
+        if not terms or not operands or not exact.numel():
+            return
+        engine = ran.is_backward or made.site is None  # adds up gradients
+        key = (operands[0].data_ptr(), "") if engine else (str(made.site), made.operation)
+        total = self.totals.setdefault(key, Total(replace(made, site=None) if engine else made))
+        total.rows.append(made.row)
+        total.error = relative_error(result, exact)
+        total.largest, total.exact = float(result.abs().max()), float(exact.abs().max())
+        term = terms[0].abs().max() if isinstance(terms[0], torch.Tensor) else abs(terms[0])
+        total.term = max(total.term, float(term))
+
+    @property
+    def stalled(self) -> list[Total]:
+        """Totals of many terms that are off by more than the terms' own rounding explains."""
+        return [total for total in self.totals.values() if len(total.rows) >= _MANY and total.error > _STALLED]
+
+
+def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:
+    """Norm of the difference over that of `exact`, of the elements that are finite in both; 0 where `exact` is 0."""
+    a, b = result.detach().float(), exact.detach().float()
+    if not bool(a.isfinite().all()) or not bool(b.isfinite().all()):
+        both = a.isfinite() & b.isfinite()
+        a, b = a[both], b[both]
+    norm = float(torch.linalg.vector_norm(b)) if b.numel() else 0.0
+    return float(torch.linalg.vector_norm(a - b)) / norm if norm else 0.0

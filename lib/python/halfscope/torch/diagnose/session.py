@@ -1,0 +1,167 @@
+"""One step of a training, computed as often as a diagnosis asks, always from the same weights and random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from halfscope.torch.diagnose.recorder import Ran, Recorder
+from halfscope.torch.emulate.arithmetic.half_tensors import HALF
+from halfscope.torch.emulate.emulation import Emulation
+from halfscope.torch.emulate.mode import Override
+from halfscope.torch.emulate.training import Options, Trainee
+from halfscope.torch.events.source import current_site
+from halfscope.torch.findings.operands import Format
+from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.steps.snapshot import Snapshot
+
+
+@dataclass
+class Outcome:
+    """The result of a step."""
+
+    loss: float | None  # None of a step that returns none
+    gradients: dict[str, torch.Tensor]
+    buffers: dict[str, torch.Tensor]
+    bad_gradients: list[str]  # parameters with a gradient that is not finite
+    bad_buffers: list[str]
+    bad_weights: list[str]
+    recorder: Recorder | None = None
+    emulation: Emulation | None = None
+    error: str = ""
+
+    @property
+    def is_finite(self) -> bool:
+        loss_is = self.loss is None or math.isfinite(self.loss)
+        return loss_is and not (self.bad_gradients or self.bad_buffers or self.bad_weights or self.error)
+
+
+@dataclass
+class Session:
+    """A model with the step that is diagnosed."""
+
+    trainee: Trainee
+    step: Callable[[], Any]
+    policy: Policy
+    format: Format
+    scale: float
+    attention: str = "fused"
+    before: Snapshot = field(init=False)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.before = Snapshot.of(self.trainee)
+
+    def run(self, overrides: dict[str, Override] | None = None, policy: Policy | None = None) -> Outcome:
+        """The step in the format, with remedies where given."""
+        recorder = Recorder(self.format, self.scale)
+        options = Options(compare_steps=frozenset({1}), every=1, attention=self.attention)
+        emulation = Emulation(self.trainee, policy or self.policy, options)
+
+        def observe(shadows: Any, arithmetic: Any) -> None:
+            recorder.attach(shadows, arithmetic)
+            arithmetic.find_site = current_site
+            arithmetic.overrides = dict(overrides or {})
+            arithmetic.operands.see_cast = recorder.see_cast
+            shadows.compares = False
+            shadows.observer = lambda *about: recorder.see(Ran(*about))
+
+        emulation._found.observe, emulation._found.describes = observe, False
+        self._restore()
+        with emulation:
+            loss = self._run_step()
+        outcome = self._outcome(loss)
+        outcome.recorder, outcome.emulation = recorder, emulation
+        return outcome
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the weights have 16 bits themselves, so that there is no FP32 step beside."""
+        return any(parameter.dtype in HALF for parameter in self.trainee.model.parameters())
+
+    @property
+    def narrow_state(self) -> Format | None:
+        """The format that the optimizer computes in; None of FP32."""
+        if self.is_half:
+            return self.format
+        state = self.policy.base.optimizer_state
+        return None if state == FP32 else Format.of(state)
+
+    def run_with_fp32_state(self) -> Outcome | None:
+        """With weights and optimizer state in FP32; None where they have 16 bits themselves."""
+        if self.is_half:
+            return None
+        return self.run(policy=self.policy.keeping_fp32([], ["master_weight", "optimizer_state"]))
+
+    def run_fp32(self, observer: AbstractContextManager | None = None) -> Outcome:
+        """The step as PyTorch computes it."""
+        self._restore()
+        with observer or nullcontext():
+            loss = self._run_step()
+        return self._outcome(loss)
+
+    def close(self) -> None:
+        """Leaves the model, the optimizers and the gradients as they were."""
+        self._restore()
+        for parameter, gradient in self._kept_gradients:
+            parameter.grad = gradient
+
+    def keep_gradients(self) -> None:
+        self._kept_gradients = [
+            (parameter, None if parameter.grad is None else parameter.grad.clone())
+            for parameter in self.trainee.model.parameters()
+        ]
+
+    def _restore(self) -> None:
+        self.before.restore(self.trainee)
+        for parameter in self.trainee.model.parameters():
+            parameter.grad = None
+
+    def _run_step(self) -> float | None:
+        self.runs += 1
+        result = self.step()
+        loss = loss_of(result)
+        if loss is None:
+            return float(result) if isinstance(result, float) else None
+        if loss.requires_grad and not any(p.grad is not None for p in self.trainee.model.parameters()):
+            (loss.float().sum() * self.scale).backward()
+        return float(loss.detach().float().sum())
+
+    def _outcome(self, loss: float | None) -> Outcome:
+        model = self.trainee.model
+        gradients = {name: p.grad.detach().clone() for name, p in model.named_parameters() if p.grad is not None}
+        return Outcome(
+            loss,
+            gradients,
+            {name: buffer.detach().clone() for name, buffer in model.named_buffers()},
+            [name for name, gradient in gradients.items() if not bool(gradient.isfinite().all())],
+            _not_finite(dict(model.named_buffers())),
+            _not_finite(dict(model.named_parameters())),
+        )
+
+
+def loss_of(result: Any) -> torch.Tensor | None:
+    """The loss in what a step returns: `loss` of a mapping or an object, else the first number of a sequence."""
+    if isinstance(result, torch.Tensor):
+        return result
+    named = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    values = result.values() if isinstance(result, Mapping) else result if isinstance(result, (tuple, list)) else ()
+    numbers = [value for value in values if isinstance(value, torch.Tensor) and _is_number(value)]
+    return next((value for value in numbers if value.requires_grad), next(iter(numbers), None))
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    return tensor.numel() == 1 and tensor.is_floating_point()
+
+
+def _not_finite(tensors: dict[str, torch.Tensor]) -> list[str]:
+    return [
+        name for name, tensor in tensors.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())
+    ]

@@ -1,0 +1,1 @@
+"""Findings of a step whose numbers are all finite."""

@@ -1,0 +1,128 @@
+"""Finding on a step that is infinite or NaN in FP32 already: the operation that makes it so, and its line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from halfscope.torch.diagnose.session import Outcome, Session
+from halfscope.torch.emulate.marks import storage_key
+from halfscope.torch.events.nodes import Forward, Nodes, number_of
+from halfscope.torch.events.source import Site, current_site
+from halfscope.torch.findings.finding import Finding, called, located
+from halfscope.torch.findings.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
+from halfscope.torch.findings.trail import PASSED_ON, first_tensor, float_tensors
+from halfscope.torch.operations.table import operation_of, target_of
+
+_SOFTMAX = (*SOFTMAXES, "_log_softmax")
+_FILLS = ("masked_fill", "fill", "where", "full")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An operation whose result is not finite, though its operands are."""
+
+    operation: str
+    site: Site | None
+    is_backward: bool
+    nan_at: str = ""  # the operation that makes NaN of it
+
+
+class Finder(TorchDispatchMode):
+    """Runs operations as they are, and notes the first that makes a NaN, and behind it an infinity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._nodes = Nodes()
+        self._infinite: dict[int, Origin] = {}  # by storage
+        self.nan: Origin | None = None
+        self.infinity: Origin | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        line, first = operation_of(func), first_tensor(result)
+        if line is None or line.kind in PASSED_ON or first is None or not first.is_floating_point():
+            return result
+        forward = _forward(self._nodes, line.name)
+        if not bool(first.isfinite().all()) and self.nan is None:
+            target = target_of(func, args, kwargs)
+            operands = [tensor for tensor in float_tensors((args, kwargs)) if tensor is not target]
+            self._look(forward, first, operands)
+        return result
+
+    def _look(self, made: tuple[Forward, bool], result: torch.Tensor, operands: list[torch.Tensor]) -> None:
+        forward, is_backward = made
+        known = [self._infinite[key] for key in map(storage_key, operands) if key in self._infinite]
+        origin = known[0] if known else Origin(forward.operation, forward.site, is_backward)
+        was_finite = all(bool(tensor.isfinite().all()) for tensor in operands)
+        if not known and not was_finite:
+            return  # the batch's own
+        if bool(result.isnan().any()):
+            is_softmax = forward.operation in _SOFTMAX and not is_backward
+            is_own = not known or origin.operation in _FILLS or is_softmax
+            nan_at = "" if not known else forward.operation
+            own = Origin(forward.operation, forward.site, is_backward)
+            self.nan = own if is_own else Origin(origin.operation, origin.site, origin.is_backward, nan_at)
+            return
+        self._infinite[storage_key(result)] = origin
+        if self.infinity is None and origin.operation not in _FILLS:
+            self.infinity = origin
+
+
+def _forward(nodes: Nodes, operation: str) -> tuple[Forward, bool]:
+    """The forward operation under way, or that whose gradient is computed; whether it is the latter."""
+    asked = getattr(torch._C, "_current_autograd_node", None)
+    node = None if asked is None else asked()
+    if node is None:
+        forward = Forward(operation, operation, operation, site=current_site())
+        nodes.note(forward)
+        return forward, False
+    return nodes.of(number_of(node)) or Forward(operation, operation, operation), True
+
+
+def finding_in_fp32(session: Session, exact: Outcome) -> Finding:
+    """exact: the FP32 step, which is not finite."""
+    finder = Finder()
+    session.run_fp32(finder)
+    origin = finder.nan or finder.infinity
+    if origin is not None and origin.is_backward and finder.infinity is not None:
+        origin = finder.infinity if not finder.infinity.is_backward else origin
+    bad = exact.bad_gradients or exact.bad_buffers or exact.bad_weights
+    loss = exact.loss is None or math.isfinite(exact.loss)
+    seen = "in FP32 " + ("the loss is finite" if loss else f"the loss is {exact.loss}")
+    seen += f", and {len(bad)} tensors are infinite or NaN: {', '.join(bad[:4])}" if bad else ""
+    if origin is None:
+        change, why = "look at the batch and at the loss in FP32 first; no format is to blame", f"{seen}."
+        return Finding("fp32", change, why, "computed in FP32; the format was not tried")
+    change, code = located(origin.site, f"{_change(origin)}; no format is to blame")
+    return Finding(
+        "fp32", change, f"{seen}: {_cause(origin, origin is finder.nan)}.",
+        "computed in FP32; neither the format nor a remedy was tried", origin, "FP32 first", code,
+    )  # fmt: skip
+
+
+def _cause(origin: Origin, is_nan: bool) -> str:
+    name = called(origin.operation)
+    if origin.operation in _SOFTMAX and not origin.is_backward:
+        return f"{name} of a row without a finite number is NaN"
+    subject = f"the gradient of {name}" if origin.is_backward else name
+    then = f"; {called(origin.nan_at)} makes it NaN" if origin.nan_at else ""
+    return f"{subject} is {'NaN' if is_nan and not then else 'infinite'}, though its operands are finite{then}"
+
+
+def _change(origin: Origin) -> str:
+    """The code to write instead, by the operation."""
+    if origin.operation in _SOFTMAX and not origin.is_backward:
+        return "leave out rows whose keys are all masked, or mask with a finite number, -1e4, instead of -inf"
+    if origin.operation in ("sqrt", "pow", "norm", "linalg_vector_norm") and origin.is_backward:
+        return "add an eps in front of the root, sqrt(x + 1e-6): its gradient at 0 is infinite"
+    if origin.operation in LOGARITHMS:
+        return "keep the argument of the logarithm above 0: log_softmax, logsigmoid, or x.clamp_min(1e-6)"
+    if origin.operation in QUOTIENTS:
+        return "keep the divisor away from 0: x.clamp_min(1e-4)"
+    return f"look at {called(origin.operation)} in FP32 first"

@@ -1,1 +1,0 @@
-"""Diagnosis of a training step: the operation that goes wrong, its line, and a remedy."""

@@ -1,0 +1,1 @@
+"""Emulation of a training in other formats."""

@@ -1,0 +1,1 @@
+"""Arithmetic of emulated operations: operands, sums in an order, roundings of results."""

@@ -1,0 +1,116 @@
+"""Switches of PyTorch that hide arithmetic inside of one operation: off during an emulation, and back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulate.arithmetic.attention import Way
+
+
+def decompose_fused_layers(attention: Way) -> list[Callable[[], None]]:
+    """Turns fused attention and oneDNN's and cuDNN's recurrent layers off; returns what undoes that.
+
+    The CPU's fused attention stays where `attention` has it.
+    """
+    undo: list[Callable[[], None]] = []
+    for kind in ("flash", "mem_efficient", "cudnn"):
+        wanted = attention.has_kernel and kind == "flash"
+        undo += _switched(f"enable_{kind}_sdp", f"{kind}_sdp_enabled", torch.backends.cuda, wanted)
+    undo += _switched("enable_math_sdp", "math_sdp_enabled", torch.backends.cuda, attention.has_operations)
+    mha = getattr(torch.backends, "mha", None)
+    if mha is not None:
+        undo += _switched("set_fastpath_enabled", "get_fastpath_enabled", mha, False)
+    for backend, setter in (("mkldnn", "_set_mkldnn_enabled"), ("cudnn", "_set_cudnn_enabled")):
+        change = getattr(torch._C, setter)
+        was = getattr(torch._C, f"_get_{backend}_enabled")()
+        change(False)
+        undo.append(lambda change=change, was=was: change(was))  # type: ignore[misc]
+    return undo
+
+
+@contextmanager
+def own_products() -> Iterator[None]:
+    """PyTorch's fast products and convolutions for a while, where oneDNN is switched off."""
+    was = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(True)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was)
+
+
+def decompose_in_autocast(attention: Way) -> list[Callable[[], None]]:
+    """Does the same inside of every torch.autocast block, and only there; returns what undoes that."""
+    autocast = torch.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    inside: list[list[Callable[[], None]]] = []
+
+    def entered(self: Any) -> Any:
+        inside.append(decompose_fused_layers(attention))
+        return enter(self)
+
+    def left(self: Any, *error: Any) -> Any:
+        try:
+            return leave(self, *error)
+        finally:
+            _undo_last(inside)
+
+    def restore() -> None:
+        autocast.__enter__, autocast.__exit__ = enter, leave
+        while inside:
+            _undo_last(inside)
+
+    autocast.__enter__, autocast.__exit__ = entered, left
+    return [restore]
+
+
+def follow_autocast(places: Any) -> list[Callable[[], None]]:
+    """Notes torch.autocast blocks that switch it off: a model keeps its own types there. Returns what undoes it."""
+    autocast = torch.autocast
+    enter, leave = autocast.__enter__, autocast.__exit__
+    before: list[bool] = []
+
+    def entered(self: Any) -> Any:
+        before.append(places.autocast_is_off)
+        places.autocast_is_off = not self._enabled
+        return enter(self)
+
+    def left(self: Any, *error: Any) -> Any:
+        places.autocast_is_off = before.pop() if before else False
+        return leave(self, *error)
+
+    def restore() -> None:
+        autocast.__enter__, autocast.__exit__ = enter, leave
+
+    autocast.__enter__, autocast.__exit__ = entered, left
+    return [restore]
+
+
+def _undo_last(several: list[list[Callable[[], None]]]) -> None:
+    for undo in reversed(several.pop() if several else []):
+        undo()
+
+
+def _switched(setter: str, getter: str, owner: Any, wanted: bool) -> list[Callable[[], None]]:
+    change, ask = getattr(owner, setter, None), getattr(owner, getter, None)
+    if change is None or ask is None:
+        return []
+    was = ask()
+    change(wanted)
+    return [lambda: change(was)]
+
+
+def step_one_by_one(optimizers: Iterable[Any]) -> list[Callable[[], None]]:
+    """Has optimizers step weight by weight; returns what undoes that."""
+    undo: list[Callable[[], None]] = []
+    for optimizer in optimizers:
+        for options in (*optimizer.param_groups, optimizer.defaults):
+            changed = {key: options[key] for key in ("foreach", "fused") if options.get(key, False) is not False}
+            undo.append(partial(options.update, changed))
+            options.update(dict.fromkeys(changed, False))
+    return undo

@@ -1,0 +1,219 @@
+"""Counts of an emulated training by role and tensor: of the casts as they happened, and of lost updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from halfscope import Histogram, UpdateCounters
+from halfscope._core import count_floats, describe_quantizer
+from halfscope.torch.counts.histograms import Observations
+from halfscope.torch.events.source import Site, current_site
+
+REDUCED = "reduce-scatter, summed"  # name of the gradients that fully_shard has added up
+_SHARD_ROLES = ("master_weight", "optimizer_state", "update_ratio")
+
+
+class Counted(NamedTuple):
+    """Counters of one cast."""
+
+    counts: Any  # _core.CastCounts
+    histogram: Histogram | None  # histogram of the exact numbers, on watched steps
+    scale: float
+    is_inherited: bool = False  # its infinities are those of the operands, such as an attention mask's
+
+
+@dataclass
+class CastTotals:
+    """Counters of all casts of a tensor: non-zero elements, by the outcome of their cast."""
+
+    quantizer: str
+    elements: int = 0
+    zeros: int = 0
+    flushed: int = 0
+    subnormal: int = 0
+    overflow: int = 0
+    nonfinite: int = 0
+    max_abs: float = 0.0
+
+    def add(self, counts: Any) -> None:
+        self.elements += counts.elements
+        for name in ("zeros", "flushed", "subnormal", "overflow", "nonfinite"):
+            setattr(self, name, getattr(self, name) + getattr(counts, name))
+        self.max_abs = max(self.max_abs, counts.max_abs)
+
+    @property
+    def nonzero(self) -> int:
+        """Elements that were finite and not zero."""
+        return self.elements - self.zeros - self.nonfinite
+
+    @property
+    def flushed_fraction(self) -> float:
+        """Share of the non-zero elements that became zero."""
+        return self.flushed / self.nonzero if self.nonzero else 0.0
+
+
+class FirstOverflow(NamedTuple):
+    step: int  # counted from 1
+    tensor: str
+    role: str
+    overflow: int  # finite elements that became infinite
+    nonfinite: int  # elements that were infinite or NaN before
+    elements: int
+    site: Site | None = None  # the line of the source, in a forward pass
+    scale: float = 1.0  # the loss scale of the step
+
+
+@dataclass
+class ShardCounts:
+    """Counters of this process's shards in the step under way."""
+
+    is_first: bool  # first of the ranks: it counts the unsharded updates, which all ranks make
+    sharded: frozenset[str]  # names of the parameters
+    casts: dict[tuple[str, str], CastTotals] = field(default_factory=dict)
+    updates: dict[str, UpdateCounters] = field(default_factory=dict)
+
+
+def is_of_shards(role: str, tensor: str) -> bool:
+    """Whether each process of a sharded training counts elements of its own, of the same tensor."""
+    return role in _SHARD_ROLES or tensor == REDUCED
+
+
+class Book:
+    """Totals of all steps; histograms of the watched ones."""
+
+    def __init__(self, every: int, format: str) -> None:
+        """format: of the histograms; casts to other formats have none."""
+        self._every, self.format = every, format
+        self.step = 1  # the one under way
+        self.totals: dict[tuple[str, str], CastTotals] = {}
+        self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
+        self._fault: FirstOverflow | None = None
+        self.harmless: FirstOverflow | None = None  # later numbers are as in FP32
+        self.describe: Callable[[FirstOverflow, str, Any], None] | None = None  # is told of the first overflows
+        self._scaled: FirstOverflow | None = None  # a gradient's, at a loss scale
+        self.scale_helped = False  # a step was taken after it
+        self.nonzero_updates = self.lost_updates = 0
+        self.nonzero_decays = self.lost_decays = 0  # multiplications of weights by a factor below 1
+        self.scale = 1.0  # the loss scale of the step under way
+        self.enabled = True
+        self.is_recomputing: Callable[[], bool] = lambda: False  # a recomputed tensor is counted already
+        self.seen: Observations | None = None
+        self.shards: ShardCounts | None = None  # for a model that several ranks share
+        self._formats: dict[str, str] = {}
+
+    def seeks_overflow(self, counted: Counted | None) -> bool:
+        """Whether the first number that is not finite may be among these; an overflow of the cast itself is."""
+        return self._fault is None and counted is not None and counted.counts.nonfinite > 0
+
+    @property
+    def first_overflow(self) -> FirstOverflow | None:
+        """The first in a forward pass, in a gradient without a scale, or in one that no smaller scale kept finite."""
+        if self._fault is not None and self._scaled is not None and not self.scale_helped:
+            return min(self._fault, self._scaled, key=lambda found: found.step)
+        return self._fault or (None if self.scale_helped else self._scaled)
+
+    def end_step(self, stepped: bool) -> None:
+        """stepped: whether the scaler let the optimizer step."""
+        self.scale_helped = self.scale_helped or (
+            stepped and self._scaled is not None and self._scaled.step < self.step
+        )
+
+    def begin_step(self, step: int, scale: float) -> None:
+        self.step, self.scale = step, scale
+        self.seen = Observations(self.format, is_emulated=True) if self.watches() else None
+
+    def watches(self) -> bool:
+        """Whether histograms are taken in the step under way: the first and every `every`-th."""
+        return self.step == 1 or self.step % self._every == 0
+
+    def counts_copies(self, role: str) -> bool:
+        """Whether whole tensors are counted here: those of an update all ranks of a sharded training have alike."""
+        return self.shards is None or self.shards.is_first or role not in _SHARD_ROLES
+
+    def counts(self) -> bool:
+        """Whether a cast is counted now."""
+        return self.enabled and not self.is_recomputing()
+
+    def casts(self) -> dict[tuple[str, str], CastTotals]:
+        """The training's; those of evaluations where nothing was trained."""
+        return self.totals or self.evaluated
+
+    def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
+        """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
+        if self.is_recomputing():
+            round("none")
+            return None
+        histogram = None
+        if self.enabled and self.seen is not None and self._format_of(quantizer) == self.format:
+            histogram = count_floats([(address, elements, "f32")], self.format)[0]
+        return Counted(round("counters"), histogram, self.scale)
+
+    def _format_of(self, quantizer: str) -> str:
+        if quantizer not in self._formats:
+            self._formats[quantizer] = str(describe_quantizer(quantizer)["format"])
+        return self._formats[quantizer]
+
+    def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> None:
+        if counted is None:
+            return
+        key, counts = (role, tensor), counted.counts
+        if not self.enabled:
+            self.evaluated.setdefault(key, CastTotals(quantizer)).add(counts)
+            self._note_overflow((role, tensor, quantizer), counted)
+            return
+        self._totals_of(key).setdefault(key, CastTotals(quantizer)).add(counts)
+        self._note_overflow((role, tensor, quantizer), counted)
+        if self.seen is not None and counted.histogram is not None:
+            scale = counted.scale if role.endswith("gradient") else 1.0
+            self.seen.add(role, tensor, counted.histogram, scale)
+            self.seen.formats[role, tensor] = "fp32"
+
+    @property
+    def seeks_fault(self) -> bool:
+        """Whether no overflow is known that is none of the scaler's."""
+        return self._fault is None
+
+    def excuse(self, found: FirstOverflow) -> None:
+        """An overflow did no harm: the first one is still to come."""
+        if self._fault is found:
+            self._fault, self.harmless = None, self.harmless or found
+
+    def _note_overflow(self, about: tuple[str, str, str], counted: Counted) -> None:
+        """about: role, tensor, quantizer."""
+        (role, tensor, quantizer), counts = about, counted.counts
+        nonfinite = 0 if counted.is_inherited else counts.nonfinite
+        if not counts.overflow + nonfinite:
+            return
+        is_known = self._fault is not None and (self._scaled is not None or not role.endswith("gradient"))
+        if is_known:
+            return
+        site = current_site() if role in ("activation", "weight") else None
+        found = FirstOverflow(
+            self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements, site, self.scale
+        )
+        if role.endswith("gradient") and self.scale > 1:
+            self._scaled = self._scaled or found
+        else:
+            self._fault = self._fault or found
+        if self.describe is not None and (found is self._scaled or found is self._fault):
+            self.describe(found, quantizer, counts)
+
+    def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
+        """Totals by key; a shard's wait for the end of the step, when the ranks add them up."""
+        return self.totals if self.shards is None or not is_of_shards(*key) else self.shards.casts
+
+    def add_decay(self, counters: UpdateCounters) -> None:
+        self.nonzero_decays += counters.nonzero
+        self.lost_decays += counters.lost
+
+    def add_update(self, parameter: str, counters: UpdateCounters) -> None:
+        if self.shards is not None:
+            known = self.shards.updates.get(parameter)
+            self.shards.updates[parameter] = counters if known is None else known + counters
+            return
+        self.nonzero_updates += counters.nonzero
+        self.lost_updates += counters.lost
+        if self.seen is not None:
+            self.seen.updates[parameter] = counters

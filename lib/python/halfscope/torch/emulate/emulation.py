@@ -1,0 +1,364 @@
+"""Emulation of a PyTorch training in other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.torch.counts.totals import ROLES, Totals
+from halfscope.torch.emulate.arithmetic.attention import parse_attention
+from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
+from halfscope.torch.emulate.arithmetic.product_operands import heads_of
+from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.emulate.operand_book import OperandTable
+from halfscope.torch.emulate.ranks.agreement import agreed, result_of
+from halfscope.torch.emulate.ranks.fully_shard import check_sharding
+from halfscope.torch.emulate.training import EmulatedTraining, Findings, Options, Trainee
+from halfscope.torch.emulate.twins.comparison import Comparison
+from halfscope.torch.emulate.twins.zero_counts import ZeroTable
+from halfscope.torch.emulate.words import report_text, without_rule_words
+from halfscope.torch.findings.finding import Finding, wrapped
+from halfscope.torch.findings.operands import Format
+from halfscope.torch.findings.sentences import untried_finding, update_finding
+from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.search.bisection import Bisection, bisect
+from halfscope.torch.search.candidates import Candidates, keeping_fp32
+from halfscope.torch.steps.optimizers import optimizers_of
+from halfscope.torch.steps.records import Records
+from halfscope.torch.steps.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from halfscope.torch.ablate.scale_probe import ScaleProbe
+
+
+def emulate(
+    model: torch.nn.Module,
+    policy: str | Mapping[str, str],
+    *,
+    optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
+    scaler: Any = None,
+    accumulate: str | None = None,
+    rules: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    every: int = 10,
+    compare_steps: Iterable[int] = (1, 10, 100, 1000),
+    attention: str = "fused",
+    floor: bool = False,
+    reductions: str | None = None,
+    gradient_accumulator: str | None = None,
+    zeros: bool = False,
+) -> Emulation:
+    """Trains `model` in the formats of `policy` inside of a `with` block, whatever the training loop is.
+
+    Every operation of the model's forward and backward pass, and of the optimizer's step, is computed exactly as
+    hardware of these formats would: operands and results are rounded to the format of their role, matrix products and
+    convolutions are summed in the order of a model. The rest of the loop, such as the loss, is FP32.
+
+    policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or
+        "fp8_e4m3" for the tensors of the network beside FP32 master weights; or a mapping of roles (weight, activation,
+        activation_gradient, weight_gradient, master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16
+        already keep that type.
+    optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
+    scaler: the GradScaler, where there is one; a step then ends with its `update()`.
+    accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
+        sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
+        a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
+    rules: by pattern of module names, as in a shell, another format, a recipe, or a mapping of roles, also
+        "accumulate", "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
+        keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
+        call of mlp.
+    seed: of stochastic rounding.
+    strict: refuses an operation that has no rule; else it is computed in FP32, its result rounded once, and `report`
+        names it.
+    every: histograms are taken on the first and every `every`-th step; casts are counted on all.
+    compare_steps: the steps, from 1, on which every tensor is compared with an FP32 run of the same step.
+    attention: scaled_dot_product_attention as GPUs' fused kernels compute it ("fused"), with scores in FP32 and
+        probabilities rounded before their second product, times a power of two with "tiled(S)"; or as separate
+        operations, each rounded ("math"). With dropout, "fused" leaves the probabilities in FP32 too.
+    reductions: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
+    gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes.
+    floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
+    zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
+
+    Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
+    TypeError for arguments of other types, compiled modules and DataParallel.
+    """
+    parsed = Policy(policy, accumulate, rules or {}, reductions)
+    check_model(model)
+    if every < 1:
+        raise ValueError(f"emulate: every={every}; give 1 or more steps")
+    options = Options(
+        seed, strict, every, frozenset(compare_steps), attention, floor, checked_accumulator(gradient_accumulator)
+    )
+    parse_attention(attention)
+    emulation = Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
+    if zeros:
+        emulation._found.zeros = ZeroTable()
+    return emulation
+
+
+class Emulation:
+    """Result of `emulate`: a context manager, and afterwards what it has counted."""
+
+    def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
+        policy.check_update()
+        policy.check_rules([name for name, _ in trainee.model.named_modules()])
+        heads = heads_of(trainee.model) if policy.base.operands else []
+        policy = policy.leaving(heads) if heads else policy
+        self._heads = [name for name in heads if policy.at(name).operands == policy.base.operands]
+        self._trainee, self._policy, self._options = trainee, policy, options
+        format = policy.histogram_format
+        self._found = Findings(Book(options.every, format), Totals(format))
+        if records is not None:
+            self._found.records = records
+        self._training: EmulatedTraining | None = None
+        self._before: Snapshot | None = None
+
+    def __enter__(self) -> Emulation:
+        if self._training is not None:
+            raise RuntimeError("emulate: entered already")
+        self._before = self._before or Snapshot.of(self._trainee)
+        training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
+        training.begin()
+        self._training = training
+        return self
+
+    def __exit__(self, _kind: type | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+        if self._training is not None:
+            self._training.end()
+        self._training = None
+
+    @property
+    def steps(self) -> int:
+        """Steps that have ended."""
+        return self._found.steps
+
+    @property
+    def first_overflow(self) -> FirstOverflow | None:
+        """Step, tensor and role of the first number that is not finite; None where all are.
+
+        A gradient that overflowed at a loss scale is none where the scaler came down and then let a step be taken.
+        """
+        return self._found.book.first_overflow
+
+    @property
+    def without_rule(self) -> dict[str, str]:
+        """Operations of the model that the table has no rule for, each with the first module that called it."""
+        return dict(self._found.without_rule)
+
+    @property
+    def lost_updates(self) -> float:
+        """The share of the updates that were not zero and left a weight as it was, without an FP32 master copy."""
+        book = self._found.book
+        return book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
+
+    @property
+    def lost_weight_decay(self) -> float:
+        """The share of the weights' decays, apart from the gradient as AdamW has them, that left a weight as it was."""
+        book = self._found.book
+        return book.lost_decays / book.nonzero_decays if book.nonzero_decays else 0.0
+
+    @property
+    def lost_additions(self) -> float:
+        """The share of the additions to `.grad` that were not zero and left an element as it was."""
+        counted = self._found.additions
+        return counted.lost / counted.nonzero if counted.nonzero else 0.0
+
+    def counts(self) -> dict[str, Any]:
+        """Entries of a run's summary: share of the gradients flushed, updates lost, steps skipped."""
+        totals = [total for (role, _), total in self.casts().items() if role.endswith("gradient")]
+        gradients = {
+            name: sum(getattr(total, name) for total in totals) for name in ("flushed", "subnormal", "overflow")
+        }
+        gradients["nonzero"] = sum(total.nonzero for total in totals)
+        counts = {"gradients": gradients, "skipped": self._found.skipped, "final_scale": self._trainee.scale()}
+        return {**counts, "lost_updates": self.lost_updates}
+
+    def log(self, loss: float | torch.Tensor) -> None:
+        """Notes the loss of a step, without the loss scale, for the records of `ablate`."""
+        if self._training is not None:
+            self._training.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
+
+    def verdict(self) -> str:
+        """The text that `report` prints."""
+        finding, found = self._finding(), self._found
+        text = report_text(
+            self._policy, found.book, found.steps, found.totals.stalled.values(), is_told=finding is not None
+        )
+        words = "" if found.wire is None else found.wire.words()
+        zeros = [] if found.zeros is None else found.zeros.words()
+        left = f"The recipe leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
+        operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
+        text = " ".join(filter(None, [text, *operands, *found.scaler.words(), words, *zeros]))
+        return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
+
+    def _finding(self) -> Finding | None:
+        """On the first overflow: what to change, and why."""
+        first, trail = self.first_overflow, self._found.trail
+        if first is None or trail is None:
+            return None
+        seen = f"seen in step {first.step}" + (f" at a loss scale of {first.scale:g}" if first.scale != 1 else "")
+        if first.role in ("master_weight", "optimizer_state"):
+            state = self._policy.base.optimizer_state
+            format = None if state == FP32 else Format.of(state)
+            return update_finding([first.tensor], self._trainee.optimizers, format, f"{seen}; not tried")
+        fault = trail.fault_of(first)
+        return None if fault is None else untried_finding(fault, seen)
+
+    def report(self) -> None:
+        """Prints in words what was rounded: casts by role, the first overflow, lost updates."""
+        print(self.verdict())
+
+    def zeros(self) -> ZeroTable:
+        """Zeros of each weight's gradient by cause, over all backward passes; `print` shows the table.
+
+        A cause is the first of: zero in FP32 too (true), flushed in the forward pass, by a later layer's gradient
+        (upstream), by the cast of the output's gradient, as a product or sum; cancelled; flushed by the cast of the
+        result. The counts of a tensor sum to its zeros.
+
+        Raises RuntimeError without `emulate(..., zeros=True)`.
+        """
+        if self._found.zeros is None:
+            raise RuntimeError("zeros: not looked for; give emulate(..., zeros=True)")
+        return self._found.zeros
+
+    def operands(self) -> OperandTable:
+        """Operands of products in the formats of a recipe, such as "nvfp4": their counts by layer and operand.
+
+        "forward.left" is x of y = x w, "forward.right" w; data_gradient has dy and w, weight_gradient dy and x. Counts
+        are of all training steps. Empty under policies without formats of operands.
+        """
+        return OperandTable(self._found.operands.rows)
+
+    def casts(self) -> dict[tuple[str, str], CastTotals]:
+        """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed.
+
+        Where nothing was trained these are the casts of evaluations, under `no_grad` or `inference_mode`.
+        """
+        return dict(self._found.book.casts())
+
+    def histograms(self, role: str) -> dict[str, Histogram]:
+        """By tensor, all watched steps together, of the exact numbers before their rounding, without the loss scale.
+
+        Raises ValueError for an unknown role.
+        """
+        if role not in ROLES:
+            raise ValueError(f"histograms: role {role!r}; give one of {', '.join(ROLES)}")
+        return self._found.totals.histograms(role)
+
+    def advise_scale(self, **options: Any) -> ScaleAdvice:
+        """`halfscope.advise_scale` of the gradients that were rounded; options as it has."""
+        return self._judged_totals().advise_scale(**options)
+
+    def explore(self) -> Explorer:
+        """The explorer of these gradients: a page, or a widget."""
+        return self._judged_totals().explore(f"Gradients under {self._policy.name}")
+
+    def _judged_totals(self) -> Totals:
+        """With what the compared steps say of gradients that are round-off alone."""
+        self._found.totals.of_no_size = self._found.comparison.of_no_size()
+        return self._found.totals
+
+    def compare_to(self, policy: str = FP32, steps: Iterable[int] | None = None, *, floor: bool = False) -> Comparison:
+        """Error and cosine of every tensor beside the same step in FP32, from the same weights, of compared steps.
+
+        floor: also the error that the roundings explain, and how many times that is reached; lines on what is beyond
+            it, and on casts with a mean signed error. Needs `emulate(..., floor=True)`.
+
+        Raises ValueError for another policy than fp32, and for steps that `emulate` was not told to compare.
+        """
+        if policy != FP32:
+            raise ValueError(f"compare_to: {policy!r}; steps are compared with 'fp32'")
+        return self._found.comparison.of_steps(steps, floor)
+
+    def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] | None = None) -> list[ScaleProbe]:
+        """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""
+        from halfscope.torch.ablate.scale_probe import SCALES, probe_scales
+
+        training = self._training
+        if training is not None:
+            training.end()
+        try:
+            return probe_scales(self._trainee.model, loss, SCALES if scales is None else scales, policy=self._policy)
+        finally:
+            if training is not None:
+                self._training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
+                self._training.begin()
+
+    def bisect(
+        self,
+        accepts: Callable[[], Any],
+        *,
+        units: str = "layers",
+        layers: Iterable[str] | None = None,
+        within: float = 0.01,
+    ) -> Bisection:
+        """Layers or operations that must stay in FP32 for `accepts` to return True: none of it can be left out.
+
+        accepts: trains the model and says whether the result will do; of several ranks all must accept. Or it returns
+            a number to minimise, such as the loss, which will do near that of all candidates in FP32; ranks take the
+            largest of theirs. Each call starts from the weights, the optimizer's state and the random numbers that
+            there were when the emulation was entered. A training whose steps were all skipped is refused, whatever it
+            says.
+        units: of the candidates. "layers": modules that compute something, "" for the model's own operations;
+            "operations": layers of PyTorch's, and each operation of other modules; "kinds": all softmaxes, all norms,
+            all products ... of the model. Also "(stored weights)" and "(optimizer state)" where these are narrow.
+            "products": forward, data_gradient and weight_gradient of each layer that a recipe gives formats of
+            operands, as "forward@fc1"; they keep the formats of their roles.
+        layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(rules=)` has them.
+        within: of a number, how far above that of FP32 it may be, relative to that.
+
+        The model is left as the last training left it. Raises ValueError where it will not do with all of them in
+        FP32, and for an unknown name; RuntimeError inside of the block, and where it was never entered.
+        """
+        if self._training is not None:
+            raise RuntimeError("bisect: leave the block of emulate first")
+        if self._before is None:
+            raise RuntimeError("bisect: enter the block of emulate first")
+        found = self._found
+        if not found.computed.modules:  # the block had no forward pass that shows the operations
+            found = self._trained([], accepts)[1]
+        candidates = Candidates(self._trainee.model, self._policy, found.computed, found.operands.products)
+        chosen = candidates.of(units) if layers is None else candidates.chosen(layers)
+        return bisect(accepts, chosen, self._train_with_fp32, within)
+
+    def _train_with_fp32(self, names: list[str], train: Callable[[], Any]) -> bool | float | None:
+        """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""
+        told, found = self._trained(names, train)
+        return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
+
+    def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float | None, Findings]:
+        assert self._before is not None
+        self._before.restore(self._trainee)
+        options = replace(self._options, compare_steps=frozenset())
+        with Emulation(self._trainee, keeping_fp32(self._policy, names), options) as training:
+            told = result_of(train())
+        return told, training._found
+
+
+def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[str, str] | Policy) -> Emulation:
+    """Emulation of single passes; arguments and errors as `emulate` has them."""
+    check_model(model)
+    parsed = policy if isinstance(policy, Policy) else Policy(policy, None, {})
+    return Emulation(Trainee(model, []), parsed, Options())
+
+
+def check_model(model: torch.nn.Module) -> None:
+    """Raises TypeError for what cannot be emulated."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"emulate: model={model!r}; give a module of PyTorch")
+    check_sharding(model)
+    for name, module in model.named_modules():
+        label = f"'{name}'" if name else "the model"
+        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
+            raise TypeError(f"emulate: {label} is compiled, which hides its operations; give the module itself")
+        if isinstance(module, torch.nn.DataParallel):
+            raise TypeError(f"emulate: {label} is DataParallel, whose threads are not followed; give its module")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise TypeError(f"emulate: {label} is a script, which hides its operations; give the module itself")

@@ -1,0 +1,80 @@
+"""Formats of tensors: which storages hold numbers of a format, and which hold gradients that are to be rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from halfscope.torch.tensors.elements import lies_without_gaps
+
+storage_of = torch.Tensor.untyped_storage
+
+
+@dataclass
+class Mark:
+    """Mark of a storage: the quantizer that has rounded all of it, or None; whether a backward pass has made it."""
+
+    reference: StorageWeakRef  # as long as it is held, no other storage has this one's address
+    quantizer: str | None
+    is_gradient: bool
+    is_wide: bool = False  # FP32 in a model of a narrower format: not to be rounded by what uses it
+    awaits_rounding: bool = False  # a gradient that an operation in a narrow format has made
+    owed: list[Any] = field(default_factory=list)  # counts of casts whose tensor has no name yet
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """The storage's identity; views share it."""
+    return int(storage_of(tensor)._cdata)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Another one after each change of the elements; always 0 of a tensor made in inference mode."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return 0
+
+
+def covers_storage(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has every element of its storage once, in some order of its axes."""
+    whole = storage_of(tensor).nbytes() == tensor.numel() * tensor.element_size()
+    return whole and lies_without_gaps(tensor)
+
+
+class Marks:
+    """By storage."""
+
+    UNPURGED = 1024  # so many without a search for those of storages that are gone
+
+    def __init__(self) -> None:
+        self._marks: dict[int, Mark] = {}
+        self._purge_at = self.UNPURGED
+
+    def get(self, tensor: torch.Tensor) -> Mark | None:
+        return self._marks.get(storage_key(tensor))
+
+    def set(self, tensor: torch.Tensor, quantizer: str | None, is_gradient: bool) -> Mark:
+        if len(self._marks) >= self._purge_at:
+            self.purge()
+        storage = storage_of(tensor)
+        mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
+        return mark
+
+    def is_wide(self, tensor: torch.Tensor) -> bool:
+        """Whether it is FP32 in a model of a narrower format."""
+        mark = self.get(tensor)
+        return mark is not None and mark.is_wide
+
+    def set_wide(self, tensor: torch.Tensor, is_gradient: bool) -> None:
+        self.set(tensor, None, is_gradient).is_wide = True
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self._marks.pop(storage_key(tensor), None)
+
+    def purge(self) -> None:
+        """Drops the marks of storages that are gone."""
+        self._marks = {key: mark for key, mark in self._marks.items() if not mark.reference.expired()}
+        self._purge_at = max(self.UNPURGED, 2 * len(self._marks))

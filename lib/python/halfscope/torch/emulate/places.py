@@ -1,0 +1,235 @@
+"""Place of an operation in training: its module, and whether it runs forward, backward or updates weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+
+from halfscope.torch.events.nodes import Forward, Nodes, number_of
+from halfscope.torch.operations.rules import kind_of, label_of
+from halfscope.torch.operations.table import Operation
+from halfscope.torch.policy import Formats, Policy
+from halfscope.torch.tensors.elements import floating
+from halfscope.torch.weak_hooks import WeakHook
+
+_LAYERS = ("torch.nn.", "torchvision.ops.")
+
+
+class Region(Enum):
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    FAN_IN = "fan-in"  # the engine adds gradients of one tensor
+    UPDATE = "update"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of an operation."""
+
+    module: str
+    is_leaf: bool  # a layer of PyTorch's, whose operations have its name
+    region: Region
+    formats: Formats
+
+    def tensor(self, operation: str) -> str:
+        """Name of what an operation makes here: that of a layer of PyTorch's, else the module's and the operation's."""
+        if self.is_leaf and self.module:
+            return self.module
+        operation = label_of(operation)
+        return f"{self.module}.{operation}" if self.module else operation
+
+
+@dataclass
+class Computed:
+    """Operations of the forward pass that round, by module: how often a call has had each, and its kind."""
+
+    modules: dict[str, dict[str, int]] = field(default_factory=dict)
+    layers: set[str] = field(default_factory=set)  # modules that are layers of PyTorch's
+    kinds: set[str] = field(default_factory=set)
+
+    def add(self, place: Place, line: Operation, number: int) -> None:
+        """number: of the operation in the module's call, from 1."""
+        counts = self.modules.setdefault(place.module, {})
+        label = label_of(line.name)
+        counts[label] = max(number, counts.get(label, 0))
+        self.kinds.add(kind_of(line))
+        if place.is_leaf and place.module:
+            self.layers.add(place.module)
+
+
+class Places:
+    """Follows a model through its modules, forward by their hooks and backward by hooks on the graph's nodes.
+
+    A node belongs to the module in whose forward pass it was made; nodes made outside of the model have no place.
+    """
+
+    def __init__(self, model: torch.nn.Module, policy: Policy) -> None:
+        self._model, self._policy = model, policy
+        self._names = {module: name for name, module in model.named_modules()}
+        self._modules = {name: module for module, name in self._names.items()}
+        self._stack: list[Place] = []
+        self._node: Place | None = None
+        self._number: int | None = None  # number of the node
+        self.nodes = Nodes()
+        self.computed = Computed()
+        self.autocast_is_off = False  # inside of a block in which the model switches automatic mixed precision off
+        self._backward_depth = 0
+        self._creates_graph = False  # the backward pass under way is to be differentiated
+        self._update: Place | None = None
+        self._places: dict[tuple[str, Region], Place] = {}
+        self._repeats: dict[str, Counter[str]] = {}  # operations of a module's call, by module
+        self._undo: list[Callable[[], None]] = []
+        self._key = f"halfscope emulation {id(self)}"  # key of the nodes that have been given a place
+        self.after_backward: Callable[[], None] | None = None
+        self.after_node: Callable[[tuple], None] | None = None  # gets the gradients that a node has made
+
+    def now(self) -> Place | None:
+        if self._stack:
+            return self._stack[-1]
+        if not self._backward_depth:
+            return self._update
+        if self._node is not None and self.is_recomputing():
+            return self._place(self._node.module, Region.FORWARD)
+        return self._node
+
+    def is_recomputing(self) -> bool:
+        """Whether a forward pass runs inside of a backward pass, as activation checkpointing has it."""
+        return self._backward_depth > 0 and (bool(self._stack) or (torch.is_grad_enabled() and not self._creates_graph))
+
+    def forward(self) -> Forward | None:
+        """The forward operation whose gradient is computed now; None where it is not known."""
+        return self.nodes.of(self._number) if self._backward_depth else None
+
+    @property
+    def in_forward(self) -> bool:
+        """Whether the model's forward pass runs, a recomputed one too."""
+        return bool(self._stack) or self.is_recomputing()
+
+    def count(self, place: Place, operation: str) -> int:
+        """How many times the module's call has had an operation, this time too."""
+        counted = self._repeats.setdefault(place.module, Counter())
+        counted[operation] += 1
+        return counted[operation]
+
+    @staticmethod
+    def row(place: Place, operation: str, number: int) -> str:
+        """Name of an operation's result among those of its module's call: the second sum is "add.2"."""
+        name = place.tensor(operation)
+        return name if number == 1 or (place.is_leaf and place.module) else f"{name}.{number}"
+
+    def modules(self) -> list[tuple[str, torch.nn.Module]]:
+        """By name."""
+        return list(self._modules.items())
+
+    @property
+    def in_backward(self) -> bool:
+        return self._backward_depth > 0 and not self.is_recomputing()
+
+    def begin(self) -> None:
+        """Sets the hooks."""
+        for module in self._names:
+            before = module.register_forward_pre_hook(
+                WeakHook(self._before_forward, self._names[module]), with_kwargs=True
+            )
+            # Activation checkpointing leaves a module by an exception.
+            after = module.register_forward_hook(WeakHook(self._after_forward), always_call=True)
+            self._undo += [before.remove, after.remove]
+        for name in ("backward", "grad"):
+            self._undo.append(
+                replace_attribute(torch.autograd, name, self._around_backward(getattr(torch.autograd, name)))
+            )
+
+    def end(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo, self._stack, self._node, self._update = [], [], None, None
+
+    def begin_update(self) -> None:
+        self._update = self._place("", Region.UPDATE)
+
+    def end_update(self) -> None:
+        self._update = None
+
+    def _place(self, module: str, region: Region) -> Place:
+        found = self._places.get((module, region))
+        if found is None:
+            owner = self._modules.get(module, self._model)
+            is_leaf = not any(owner.children()) and _own_type(owner).__module__.startswith(_LAYERS)
+            found = self._places[module, region] = Place(module, is_leaf, region, self._policy.at(module))
+        return found
+
+    def _before_forward(self, name: str, _module: torch.nn.Module, *inputs: Any) -> None:
+        if not name:
+            self._stack.clear()  # an exception may have left some
+        self._repeats[name] = Counter()
+        # An operation between two modules belongs to the module around them.
+        self._give_place(floating(inputs), self._stack[-1].module if self._stack else None)
+        self._stack.append(self._place(name, Region.FORWARD))
+
+    def _after_forward(self, _module: torch.nn.Module, _inputs: object, output: object) -> None:
+        if not self._stack:
+            return
+        place = self._stack.pop()
+        self._give_place(floating(output), place.module)
+
+    def _give_place(self, tensors: Iterable[torch.Tensor], module: str | None) -> None:
+        """Hooks the nodes before `tensors` that have no place yet; None is outside of the model."""
+        waiting = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        backward = None if module is None else self._place(module, Region.BACKWARD)
+        fan_in = None if module is None else self._place(module, Region.FAN_IN)
+        while waiting:
+            node: Any = waiting.pop()
+            if self._key in node.metadata:
+                continue
+            node.metadata[self._key] = True
+            accumulates = type(node).__name__ == "AccumulateGrad"
+            number = number_of(node)
+            node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward, number))
+            if not accumulates:
+                node.register_hook(WeakHook(self._leave_node, fan_in, number))
+            waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
+
+    def _enter_node(self, place: Place | None, number: int | None, *_: Any) -> None:
+        self._node, self._number = place, number
+
+    def _leave_node(self, place: Place | None, number: int | None, gradients: tuple, _: object) -> None:
+        self._enter_node(place, number)
+        if self.after_node is not None:
+            self.after_node(gradients)
+
+    def _around_backward(self, original: Callable) -> Callable:
+        def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
+            roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+            outer = self._node if self._backward_depth else None  # node of an outer backward pass
+            self._give_place(roots, None if outer is None else outer.module)
+            before = self._node, self._number, self._stack, self._creates_graph
+            creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)
+            self._node, self._number, self._stack, self._creates_graph = None, None, [], bool(creates_graph)
+            self._backward_depth += 1
+            try:
+                return original(tensors, *arguments, **options)
+            finally:
+                self._backward_depth -= 1
+                self._node, self._number, self._stack, self._creates_graph = before
+                if not self._backward_depth and self.after_backward is not None:
+                    self.after_backward()
+
+        return around
+
+
+def _own_type(module: torch.nn.Module) -> type:
+    """The type that the model gave it: fully_shard puts one of its own before that."""
+    types = type(module).__mro__
+    return next(kind for kind in types if not kind.__module__.startswith("torch.distributed."))
+
+
+def replace_attribute(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    """Sets an attribute; returns what undoes that."""
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, original)

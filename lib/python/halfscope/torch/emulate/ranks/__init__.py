@@ -1,0 +1,1 @@
+"""Emulation of trainings over several ranks."""

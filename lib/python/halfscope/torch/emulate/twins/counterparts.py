@@ -1,0 +1,128 @@
+"""Counterparts of tensors, in copies of their storages: the same numbers, computed otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from halfscope.torch.emulate.arithmetic.half_tensors import HALF
+from halfscope.torch.emulate.marks import storage_key, storage_of
+from halfscope.torch.operations.table import written_arguments
+from halfscope.torch.tensors.trees import map_tensors, tensors
+
+_UNPURGED = 64  # so many tensors without a search for those that are gone
+
+
+def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere."""
+    flat = values.new_zeros(storage_of(tensor).nbytes() // tensor.element_size(), device=tensor.device)
+    view_of(flat, tensor).copy_(values)
+    return flat
+
+
+def view_of(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The part of a copied storage that the tensor `like` is of the storage."""
+    return flat.as_strided(like.size(), like.stride(), like.storage_offset())
+
+
+def without_writes(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Arguments for another run of an operator: tensors that it writes to are copies."""
+    return map_arguments(
+        func, (args, kwargs), lambda value: map_tensors(value, torch.Tensor.clone), lambda value: value
+    )
+
+
+def map_arguments(
+    func: Any, given: tuple[tuple, dict[str, Any]], written: Callable[[Any], Any], read: Callable[[Any], Any]
+) -> tuple[tuple, dict[str, Any]]:
+    """The arguments that an operator writes to and those that it reads alone, each kind changed."""
+    writes = written_arguments(func)
+    change = lambda key, value: (written if key in writes else read)(value)  # noqa: E731
+    args, kwargs = given
+    return tuple(map(change, range(len(args)), args)), {key: change(key, value) for key, value in kwargs.items()}
+
+
+class Counterparts:
+    """By storage, so that views share them."""
+
+    def __init__(self) -> None:
+        self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+
+    def counterpart(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The other numbers of the same step; None of a tensor that is the same in both."""
+        found = self._shadows.get(storage_key(tensor)) if tensor.is_floating_point() else None
+        return None if found is None else view_of(found[1], tensor)
+
+    def _any_shadow(self, value: Any) -> bool:
+        if isinstance(value, torch.Tensor):
+            return storage_key(value) in self._shadows
+        if isinstance(value, dict):
+            return any(map(self._any_shadow, value.values()))
+        return isinstance(value, (tuple, list)) and any(map(self._any_shadow, value))
+
+    def _shadowed(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            found = self._shadows.get(storage_key(value)) if value.is_floating_point() else None
+            if found is not None:
+                return view_of(found[1], value)
+            return value.float() if value.dtype in HALF else value
+        if isinstance(value, dict):
+            return {key: self._shadowed(part) for key, part in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(map(self._shadowed, value))
+        return torch.float32 if value in HALF else value
+
+    def _shadow_written(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Floating-point numbers that an operator writes to get a counterpart of their own first."""
+        map_arguments(func, (args, kwargs), self._shadow_target, lambda value: value)
+
+    def _shadow_target(self, target: Any) -> None:
+        for tensor in tensors(target):
+            if tensor.is_floating_point() and storage_key(tensor) not in self._shadows:
+                self._register(tensor, tensor.float() if tensor.dtype in HALF else tensor.clone())
+
+    def _own(self, written: Any) -> Any:
+        """An argument that is written to: its counterpart, or a copy that is thrown away, as of integers."""
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            known = self.counterpart(tensor)
+            return tensor.clone() if known is None else known
+
+        return map_tensors(written, own)
+
+    def _keep(self, result: Any, exact: Any) -> None:
+        if isinstance(result, torch.Tensor) and isinstance(exact, torch.Tensor):
+            if result.is_floating_point() and result.shape == exact.shape:
+                self._register(result, exact)
+        elif isinstance(result, (tuple, list)) and isinstance(exact, (tuple, list)):
+            for part, exact_part in zip(result, exact):
+                self._keep(part, exact_part)
+
+    def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
+        self._shadows[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))
+
+
+class Flats:
+    """A tensor beside each storage, of the same layout; views share it."""
+
+    def __init__(self) -> None:
+        self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._purge_at = _UNPURGED
+
+    def get(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        found = self._flats.get(storage_key(tensor))
+        if found is None or found[0].expired():
+            return None
+        return view_of(found[1], tensor)
+
+    def set(self, tensor: torch.Tensor, beside: torch.Tensor) -> None:
+        if len(self._flats) >= self._purge_at:
+            self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
+            self._purge_at = max(_UNPURGED, 2 * len(self._flats))
+        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside))
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self._flats.pop(storage_key(tensor), None)

@@ -1,0 +1,110 @@
+"""A step with roundings at random in place of those of the format: the difference to FP32 that round-off explains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import halfscope
+from halfscope.torch.emulate.arithmetic.half_tensors import HALF
+from halfscope.torch.emulate.marks import Mark, storage_key
+from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
+from halfscope.torch.operations.table import Kind, Operation, target_of
+from halfscope.torch.policy import FP32
+from halfscope.torch.tensors.trees import results
+
+
+class Noise(Counterparts):
+    """Counterparts that are computed in FP32 and rounded stochastically, wherever the emulation casts.
+
+    A number that the format holds is left alone by both. Sums of products are FP32 in PyTorch's own order.
+    """
+
+    def __init__(self, step: int, places: Places, arithmetic: Any) -> None:
+        super().__init__()
+        self._step, self._places, self._arithmetic = step, places, arithmetic
+        self._drawn = 0
+        self._seeds: dict[int, int] = {}  # by storage, in the order of the step, so that each run has the same
+
+    def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], result: Any) -> None:
+        """The operation once more, after the emulation has run it; keeps the counterpart of its result."""
+        args, kwargs = given
+        place = self._places.now()
+        rounds = place is not None and place.formats.rounds and not self._is_wide(place) and line.kind is not Kind.EXACT
+        bring = (lambda value: self._operands(value, line, place)) if rounds else self._marked
+        own_args, own_kwargs = map_arguments(func, (args, kwargs), self._own, bring)
+        noisy = func(*own_args, **own_kwargs)
+        kept = rounds and place is not None and place.region is Region.FORWARD
+        for position, (part, own) in enumerate(zip(results(result), results(noisy))):
+            if isinstance(own, torch.Tensor) and own.dtype is torch.float32 and position not in line.statistics:
+                quantizer = HALF.get(part.dtype, place.formats.activation if kept and place else FP32)
+                if own.numel() and quantizer != FP32:
+                    own.copy_(self._rounded(own, quantizer, storage_key(part)))
+        if target_of(func, args, kwargs) is None:
+            self._keep(result, noisy)
+
+    def of(self, tensor: torch.Tensor, mark: Mark | None) -> torch.Tensor | None:
+        """The counterpart of a tensor, in the format that the emulation has brought it to since."""
+        found = self.counterpart(tensor)
+        if found is None or mark is None or mark.quantizer in (None, FP32):
+            return found
+        return self._rounded(found, str(mark.quantizer), storage_key(tensor))
+
+    def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
+        super()._register(tensor, exact)
+        self._seeds.pop(storage_key(tensor), None)  # from another tensor that has had this storage's address
+
+    def _seed_of(self, key: int) -> int:
+        if key not in self._seeds:
+            self._drawn += 1
+            self._seeds[key] = self._drawn
+        return self._seeds[key]
+
+    def _is_wide(self, place: Place | None) -> bool:
+        if place is None:
+            return True
+        forward = self._arithmetic.latest if place.region is Region.FORWARD else self._places.forward()
+        return forward is not None and bool(forward.is_wide)
+
+    def _marked(self, value: Any) -> Any:
+        """Operands that are not cast now, in the formats that they have been brought to."""
+        if isinstance(value, torch.Tensor):
+            found = self.of(value, self._arithmetic.marks.get(value)) if value.dtype is torch.float32 else None
+            return self._shadowed(value) if found is None else found
+        if isinstance(value, dict):
+            return {key: self._marked(part) for key, part in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(map(self._marked, value))
+        return self._shadowed(value)
+
+    def _operands(self, value: Any, line: Operation, place: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._operand(value, line, place)
+        if isinstance(value, dict):
+            return {key: self._operands(part, line, place) for key, part in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(self._operands(part, line, place) for part in value)
+        return self._shadowed(value)
+
+    def _operand(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
+        noisy: torch.Tensor = self._shadowed(tensor)
+        if tensor.dtype is not torch.float32 or not tensor.numel():
+            return noisy
+        owned, mark = self._arithmetic.owner_of(tensor), self._arithmetic.marks.get(tensor)
+        if owned is not None and owned.is_parameter:
+            is_cast = self._arithmetic.operands.weight(owned, tensor, line) is not tensor
+            return self._rounded(noisy, owned.formats.weight, storage_key(tensor)) if is_cast else noisy
+        is_gradient = mark is not None and mark.is_gradient and place.region is not Region.FORWARD
+        if (mark is not None and mark.is_wide) or (tensor.dim() == 0 and not is_gradient):
+            return noisy
+        wanted = place.formats.activation_gradient if is_gradient else place.formats.activation
+        return noisy if wanted == FP32 else self._rounded(noisy, wanted, storage_key(tensor))
+
+    def _rounded(self, tensor: torch.Tensor, quantizer: str, key: int) -> torch.Tensor:
+        """The same tensor gets the same random numbers."""
+        format, seed = quantizer.partition("/")[0], self._seed_of(key)
+        exact = tensor.detach().float().cpu().contiguous()
+        host: torch.Tensor = halfscope.round(exact, f"{format}/stochastic/saturate", seed=seed, step=self._step)
+        return torch.where(exact.isfinite(), host, exact).to(tensor.device)  # infinities of a mask stay

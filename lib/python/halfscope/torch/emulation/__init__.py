@@ -1,1 +1,0 @@
-"""Training of a PyTorch model in emulated formats."""

@@ -1,0 +1,1 @@
+"""Events of a step: the node, and the line of the source, of an operation."""

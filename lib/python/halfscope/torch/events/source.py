@@ -1,0 +1,67 @@
+"""Places in source code from which an operation was called."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+_TORCH = str(Path(torch.__file__).parent)
+_OWN = str(Path(__file__).parents[1])  # halfscope.torch
+_LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
+# Libraries elsewhere, such as a distribution's beside an environment's.
+_FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
+_DEEPEST = 120  # frames that are looked at
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a source file."""
+
+    file: str
+    number: int
+    function: str
+
+    @property
+    def text(self) -> str:
+        return linecache.getline(self.file, self.number).strip()
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The line that calls an operation; of a library's also the line of the user's own source that leads there."""
+
+    line: Line
+    caller: Line | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.line}"
+        return f"{text}, called from {self.caller}" if self.caller else text
+
+
+def current_site() -> Site | None:
+    """Where the operation under way is called; None where only PyTorch's own code is on the stack."""
+    frame, inner = sys._getframe(1), None
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        file = frame.f_code.co_filename
+        if not file.startswith((_TORCH, _OWN)):
+            line = Line(file, frame.f_lineno, frame.f_code.co_name)
+            if not _is_library(file):
+                return Site(line) if inner is None else Site(inner, line)
+            inner = inner or line
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if inner is None else Site(inner)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or any(folder in file for folder in _FOLDERS)

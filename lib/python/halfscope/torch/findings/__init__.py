@@ -1,0 +1,1 @@
+"""Findings: faults of a step, what made them, remedies, and their sentences."""

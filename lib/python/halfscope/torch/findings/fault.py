@@ -1,0 +1,73 @@
+"""A fault of an emulated step: the operation where a number stopped being what FP32 has, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halfscope.torch.events.source import Site
+from halfscope.torch.findings.operands import Constant, Format, Operand
+
+
+@dataclass
+class Made:
+    """An operation of the step, as those that use its result need to know it."""
+
+    operation: str
+    row: str  # name of its result
+    module: str | None  # None where it is not known
+    site: Site | None
+    constants: list[Constant] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)  # storages of its operands
+    exponent: float | None = None  # the power's
+    is_square: bool = False  # both factors are one tensor
+    largest: float = 0.0  # largest of a product's result, in FP32
+    order: str = ""  # in which a product adds up
+    is_outside: bool = False  # outside the model: in the loss, or between backward pass and update
+    is_gradient: bool = False  # whether it computes that of the operation
+
+
+@dataclass
+class Fault:
+    """Elements that are not finite, where FP32's are, and whose operands are."""
+
+    made: Made
+    format: Format
+    region: str  # "forward", "backward"
+    kind: str
+    value: float  # the largest FP32 magnitude of the result; of a cast that of the operand
+    count: int
+    elements: int
+    terms: int = 0  # terms of a sum
+    operands: list[Operand] = field(default_factory=list)
+    sources: list[Made] = field(default_factory=list)  # operations that made the operands, the nearest first
+    scale: float = 1.0  # the loss scale in gradients
+    nan_at: Made | None = None
+    hidden_by: Made | None = None
+    damage: float | None = 0.0  # relative error of the result that hides it; None where FP32's is not known
+    passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
+    forward: Fault | None = None  # a gradient's: the fault of the same operation in the forward pass
+    reaches_loss: bool = False
+    has_weight: bool = False  # whether a parameter is among the operands
+
+    @property
+    def ratio(self) -> float:
+        """The value over the format's largest number."""
+        return self.value / self.format.largest
+
+    @property
+    def constants(self) -> list[Constant]:
+        """Constants of the operation, then those before it that the format loses."""
+        before = [constant for made in self.sources for constant in made.constants if constant.is_lost]
+        return [*self.made.constants, *before]
+
+    @property
+    def has_partial_sums(self) -> bool:
+        """Whether a product stores sums of parts of its terms."""
+        return self.made.order.startswith("split_k")
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether what follows is as in FP32: an infinity that a softmax turns into zero, say."""
+        if self.reaches_loss or self.nan_at is not None or self.hidden_by is None:
+            return False
+        return self.damage is not None and self.damage < 0.01

@@ -1,0 +1,68 @@
+"""A finding of a diagnosis in three lines: what to change, why, and how sure that is."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from halfscope.torch.operations.rules import label_of
+
+_COLUMNS = 112
+
+
+@dataclass(frozen=True)
+class Finding:
+    """change: what to type; why: what was seen; sure: what was tried."""
+
+    kind: str
+    change: str
+    why: str
+    sure: str
+    about: Any = None  # the fault, the cast or the tensor that it is about
+    remedy: str = ""  # by its name in the table
+    code: str = ""  # the line as it is
+
+    def __str__(self) -> str:
+        code = f"\n  Now: {self.code}" if self.code else ""
+        return f"{self.change}{code}\n  Why: {self.why}\n  Sure: {self.sure}"
+
+
+def located(site: Any, change: str) -> tuple[str, str]:
+    """A change with its place, and the line as it is; site: None where no source is known."""
+    return (change, "") if site is None else (f"{site}: {change}", site.line.text)
+
+
+def place_of(made: Any) -> str:
+    """ "mlp.py:12, mul of module mlp"."""
+    where = f"{made.site}, " if made.site is not None else ""
+    if made.is_outside:
+        return f"{where}{called(made.operation)} outside of the model"
+    if made.module is None:
+        return f"{where}{called(made.operation)}"
+    return f"{where}{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
+
+
+def called(operation: str) -> str:
+    """An operation as sources have it."""
+    return label_of(operation).removesuffix("_backward_data").removesuffix("_backward")
+
+
+def digits(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def short(value: float) -> str:
+    """A constant as sources have it: -1e4; one of more digits with six of them."""
+    mantissa, _, exponent = f"{value:.0e}".partition("e")
+    text = f"{mantissa}e{int(exponent)}"
+    return text if abs(float(text) / value - 1) < 1e-6 else f"{value:.6g}"
+
+
+def wrapped(text: str) -> str:
+    """In lines for a terminal; what follows the first line of a finding is indented already."""
+    wrapped = [
+        line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
+        for line in text.splitlines()
+    ]
+    return "\n".join(wrapped)

@@ -1,0 +1,124 @@
+"""Trail of a step: its operations by the storages that they made, so that a fault has its line and its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.torch.emulate.marks import storage_key
+from halfscope.torch.events.source import Site
+from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.finding import called
+from halfscope.torch.findings.kinds import PRODUCTS
+from halfscope.torch.findings.operands import Constant, Format, constant_of, flat
+from halfscope.torch.operations.table import Kind
+
+PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)  # kinds of operations that compute nothing
+_DEPTH = 6  # operations that are followed back from a fault
+
+
+@dataclass
+class Ran:
+    """An operation that was run: in the format, and in FP32 where that is at hand."""
+
+    operation: str
+    place: Any  # None outside of the model
+    args: tuple
+    kwargs: dict
+    exact: Any
+    result: Any
+    forward: Any  # the forward operation, or that whose gradient is computed
+    is_backward: bool = False
+
+
+class Trail:
+    """Notes operations; owner_of: the parameter or buffer whose storage a tensor shares, or None."""
+
+    def __init__(self, format: Format, owner_of: Callable[[torch.Tensor], Any]) -> None:
+        self.format, self._owner_of = format, owner_of
+        self.made: dict[int, Made] = {}
+
+    def note(self, ran: Ran, site: Site | None) -> Made:
+        """The operation as those that use its result need to know it."""
+        forward = ran.forward
+        constants: list[Constant] = []
+        inputs: list[int] = []
+        factors: list[int] = []
+        for value in flat(ran.args) + flat(ran.kwargs) if ran.kwargs else flat(ran.args):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                inputs.append(storage_key(value))
+                if value.dim():
+                    factors.append(inputs[-1])
+                    continue
+            elif not isinstance(value, float):
+                continue
+            constant = constant_of(value, self.format, self._is_known)
+            if constant is not None:
+                constants.append(constant)
+        return Made(
+            operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
+            row=ran.operation if forward is None else forward.row or forward.tensor,
+            module="" if ran.place is None else ran.place.module,
+            site=site,
+            constants=constants,
+            inputs=inputs,
+            exponent=None if ran.operation != "pow" or ran.is_backward else exponent_of(ran.args),
+            is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
+            order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
+            is_outside=ran.place is None,
+            is_gradient=ran.is_backward,
+        )
+
+    def _is_known(self, tensor: torch.Tensor) -> bool:
+        return storage_key(tensor) in self.made or self._owner_of(tensor) is not None
+
+    def made_at(self, key: int) -> Made | None:
+        """The operation that made a storage."""
+        return self.made.get(key)
+
+    def maker_of(self, tensor: torch.Tensor) -> Made | None:
+        return self.made_at(storage_key(tensor))
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        owned = self._owner_of(tensor)
+        if owned is not None:
+            return str(owned.name)
+        made = self.maker_of(tensor)
+        return "the input" if made is None else called(made.row)
+
+    def sources_of(self, made: Made) -> list[Made]:
+        """The operations before it, the nearest first, as far back as a product."""
+        found: list[Made] = []
+        level = list(made.inputs)
+        for _ in range(_DEPTH):
+            makers = map(self.made_at, level)
+            nearer = [each for each in makers if each is not None and each not in found and each is not made]
+            found += nearer
+            level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
+        return found
+
+
+def exponent_of(args: tuple) -> float | None:
+    """That of a power, among its arguments."""
+    given = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return float(given[-1]) if given else None
+
+
+def float_tensors(value: Any) -> list[torch.Tensor]:
+    """Tensors of floating-point numbers among arguments."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() else []
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return [tensor for part in value for tensor in float_tensors(part)]
+    return []
+
+
+def first_tensor(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        value = value[0] if value else None
+    return value if isinstance(value, torch.Tensor) else None

@@ -1,0 +1,1 @@
+"""PyTorch's operations below autograd: one table, and the rules that name them."""

@@ -1,0 +1,258 @@
+"""Policies of an emulated model: formats by role, sums of products, and rules by module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+
+from halfscope import _core
+from halfscope.torch.operations.rules import OperationRules, is_of_operations
+from halfscope.torch.split_sums import split_of
+
+TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient")
+ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
+FP32 = "fp32"
+PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
+SUMS = ("accumulate", "reductions")  # keys of a rule, beside its roles
+ADDED = "added operands"  # rules of operands behind those that a module has
+REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
+
+
+@dataclass(frozen=True)
+class Formats:
+    """Quantizers of a module's tensors by role, and the models of its sums; None: PyTorch's own sums."""
+
+    weight: str = FP32
+    activation: str = FP32
+    activation_gradient: str = FP32
+    weight_gradient: str = FP32
+    master_weight: str = FP32
+    optimizer_state: str = FP32
+    products: str | None = None
+    reductions: str | None = None
+    operands: str = ""  # rules of products' operands in formats of their own
+
+    @property
+    def rounds(self) -> bool:
+        """Whether any tensor of the network is rounded, or summed in a named order."""
+        ordered = self.products is not None or self.reductions is not None
+        return ordered or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
+
+
+class Policy:
+    """Formats of every module: a policy's, changed by the rules whose glob matches its name."""
+
+    def __init__(
+        self,
+        given: str | Mapping[str, str],
+        accumulate: str | None,
+        rules: Mapping[str, Any],
+        reductions: str | None = None,
+    ) -> None:
+        self.name, self._formats, self.lists, self.fp32_parameters = _named(given)
+        self._accumulate = accumulate if accumulate in (None, PYTORCH) else _checked_products(accumulate)
+        self._reductions = None if reductions is None else _checked_reductions(reductions)
+        self.keeps_batch_norm = self.name == "apex_o2"
+        self.operations = OperationRules(rules)
+        self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items() if not is_of_operations(glob)]
+        self._at: dict[str, Formats] = {}
+
+    @property
+    def base(self) -> Formats:
+        """Formats outside of all rules."""
+        return self._with_sums(self._formats, {})
+
+    def at(self, module: str) -> Formats:
+        """Formats of the module called `module`; of several rules that match the last holds."""
+        found = self._at.get(module)
+        if found is None:
+            formats, sums = self._formats, {}
+            for glob, change in self._rules:
+                if fnmatchcase(module, glob):
+                    sums = {key: change[key] for key in SUMS if key in change}
+                    added = change.get(ADDED, "")
+                    formats = replace(formats, **{key: change[key] for key in change if key not in (*SUMS, ADDED)})
+                    formats = replace(formats, operands=", ".join(filter(None, (formats.operands, added))))
+            found = self._at[module] = self._with_sums(formats, sums)
+        return found
+
+    @property
+    def histogram_format(self) -> str:
+        """The format that histograms are for: the gradients', or FP16 where these are FP32."""
+        found = str(_core.describe_quantizer(self._formats.activation_gradient)["format"])
+        return "fp16" if found == FP32 else found
+
+    def leaving(self, modules: list[str]) -> Policy:
+        """The same whose recipe leaves the products of `modules`, by name, in the formats of their roles."""
+        other = object.__new__(Policy)
+        rules = "".join(f", *=role@{name}" for name in modules)
+        formats = replace(self._formats, operands=f"{self._formats.operands}{rules}")
+        other.__dict__ = {**self.__dict__, "_at": {}, "_formats": formats}
+        return other
+
+    def list_of(self, operation: str | None) -> str:
+        """The list that automatic mixed precision has an operation of `halfscope list operations` on."""
+        if operation is None:
+            return "infer" if self.fp32_parameters else "allow"
+        return self.lists.get(operation, "allow")
+
+    def check_rules(self, names: list[str]) -> None:
+        """Raises ValueError for a rule that matches no module."""
+        for glob in [*(glob for glob, _ in self._rules), *self.operations.modules]:
+            if not any(fnmatchcase(name, glob) for name in names):
+                raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
+
+    def check_update(self) -> None:
+        """Raises ValueError for a policy whose updates are no PyTorch optimizer's."""
+        sums = {row["policy"]: row["weight_sum"] for row in _core.policy_table()}
+        if sums.get(self.name, "plain") != "plain":
+            raise ValueError(
+                f"emulate: policy '{self.name}' adds updates to weights by a sum of its own, which PyTorch's "
+                "optimizers have not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
+            )
+
+    def keeping_fp32(self, modules: list[str], roles: list[str], operations: list[str] | None = None) -> Policy:
+        """The same with `modules`, by name, in FP32, with `roles` of all modules, and with `operations`, by rule."""
+        other = object.__new__(Policy)
+        wide = dict.fromkeys(roles, FP32)
+        other.__dict__ = {**self.__dict__, "_at": {}, "_formats": replace(self._formats, **wide)}
+        rules = [(_literal(name), _changes(name, FP32)) for name in modules]
+        other.operations = self.operations.and_fp32(operations or [])
+        other._rules = [*self._rules, *rules, *([("*", wide)] if wide else [])]
+        return other
+
+    def with_operands(self, rules: Mapping[str, str]) -> Policy:
+        """The same with rules of operands behind those of modules, by name."""
+        other = object.__new__(Policy)
+        other.__dict__ = {**self.__dict__, "_at": {}}
+        other._rules = [*self._rules, *((_literal(name), {ADDED: text}) for name, text in rules.items())]
+        return other
+
+    def narrow_roles(self, names: list[str]) -> list[str]:
+        """The roles of stored numbers that are not FP32 in all of the modules `names`."""
+        stored = ("master_weight", "optimizer_state")
+        return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
+
+    def _with_sums(self, formats: Formats, asked: Mapping[str, str]) -> Formats:
+        products = asked.get("accumulate") or self._accumulate or formats.products
+        tensors = [getattr(formats, role) for role in TENSOR_ROLES]
+        narrow = any(quantizer != FP32 for quantizer in tensors)
+        default = "fp32_fused"  # over operands in formats of their own
+        if not formats.operands:
+            default = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
+        if products is None and narrow:
+            products = default
+        split = None if products is None else split_of(products)
+        if split is not None and split.inner is None:
+            products = f"{split}/{default}"
+        if formats.operands and products not in (None, PYTORCH):
+            _check_operand_sums(formats.operands, str(split.inner or default) if split is not None else str(products))
+        reductions = asked.get("reductions") or self._reductions or (REDUCTIONS if narrow else None)
+        return replace(formats, products=None if products == PYTORCH else products, reductions=reductions)
+
+
+def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str], bool]:
+    """Name, formats, operation lists and whether parameters stay FP32, of a policy, a format, or a mapping of roles."""
+    if isinstance(given, Mapping):
+        return "own", _roles(given, "policy"), {}, False
+    if not isinstance(given, str):
+        raise TypeError(f"emulate: policy={given!r}; give a name, a format, or a mapping of roles to formats")
+    table = {row["policy"]: row for row in _core.policy_table()}
+    if given in table:
+        row = table[given]
+        return given, _formats_of(row), row["operations"], row["parameters"] == FP32
+    try:
+        quantizer = _quantizer(given)
+    except ValueError:
+        raise ValueError(
+            f"emulate: unknown policy '{given}'; give one of {', '.join(table)}, or a format for all tensors, as 'bf16'"
+        ) from None
+    return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}, False
+
+
+def _formats_of(row: Mapping[str, Any]) -> Formats:
+    """Formats in a line of the table of policies; a recipe has operands, and sums that go with them."""
+    recipe = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
+    return Formats(**row["roles"], **recipe)
+
+
+def _recipes() -> dict[str, Formats]:
+    """Policies by name whose operands have formats of their own."""
+    return {row["policy"]: _formats_of(row) for row in _core.policy_table() if row["operands"]}
+
+
+def _roles(given: Mapping[str, Any], where: str) -> Formats:
+    unknown = sorted(set(given) - set(ROLES))
+    if unknown:
+        raise ValueError(f"emulate: {where}: no role '{unknown[0]}'; give some of {', '.join(ROLES)}")
+    return Formats(**{role: _quantizer(text) for role, text in given.items()})
+
+
+def _changes(glob: str, change: Any) -> dict[str, str]:
+    """A rule's: a format for all tensors of the modules, a recipe, or a mapping of roles, and of the orders of sums."""
+    if isinstance(change, str):
+        recipe = _recipes().get(change)
+        if recipe is not None:
+            return {**{role: getattr(recipe, role) for role in TENSOR_ROLES}, **_of_operands(recipe)}
+        return {**dict.fromkeys(TENSOR_ROLES, _quantizer(change)), **_of_operands(Formats())}
+    if not isinstance(change, Mapping):
+        raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")
+    roles = {role: text for role, text in change.items() if role not in (*SUMS, "operands")}
+    _roles(roles, f"rule '{glob}'")
+    changes = {role: _quantizer(text) for role, text in roles.items()}
+    if "operands" in change:
+        _core.layer_operands(change["operands"], "linear", "")
+        changes[ADDED] = change["operands"]
+    if "accumulate" in change:
+        asked = change["accumulate"]
+        changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)
+    if "reductions" in change:
+        changes["reductions"] = _checked_reductions(change["reductions"])
+    return changes
+
+
+def _check_operand_sums(rules: str, products: str) -> None:
+    try:
+        _core.check_operand_sums(rules, products)
+    except ValueError as error:
+        raise ValueError(f"emulate: {error}") from None
+
+
+def _of_operands(formats: Formats) -> dict[str, Any]:
+    return {"operands": formats.operands, "products": formats.products}
+
+
+def _quantizer(text: str) -> str:
+    return str(_core.describe_quantizer(text)["quantizer"])
+
+
+def _checked_products(accumulate: str) -> str:
+    try:
+        split = split_of(accumulate)
+        return str(_core.product_model(accumulate)) if split is None else str(split)
+    except ValueError as error:
+        raise ValueError(
+            f"emulate: accumulate={accumulate!r}: {error}, or '{PYTORCH}' for PyTorch's own sums"
+        ) from None
+
+
+def _checked_reductions(reductions: str) -> str:
+    try:
+        _core.sum(torch.zeros(1), accumulate=reductions)
+    except ValueError as error:
+        raise ValueError(f"emulate: reductions={reductions!r}: {error}") from None
+    return reductions
+
+
+def _literal(name: str) -> str:
+    """A glob that matches `name` alone."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _some(names: list[str]) -> str:
+    shown = [name for name in names if name]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")

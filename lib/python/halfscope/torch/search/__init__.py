@@ -1,0 +1,1 @@
+"""Search for what must stay in FP32."""

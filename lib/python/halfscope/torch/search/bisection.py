@@ -1,0 +1,137 @@
+"""Search for candidates that must stay in FP32, none of which can be left out, by trainings that begin alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from halfscope.torch.search.candidates import in_words, rules_of, wide_formats
+
+Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
+Train = Callable[[list[str], Accepts], Any]  # judges a training; None for one whose steps were all skipped
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """Result of `bisect`; `str` of it says what to keep in FP32, why, and how sure that is."""
+
+    layers: tuple[str, ...]  # candidates that must stay in FP32; none where the formats alone will do
+    runs: int  # trainings
+    why: str = ""
+    sure: str = ""
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """For `emulate(rules=...)`."""
+        return rules_of(self.layers)
+
+    def __str__(self) -> str:
+        if not self.layers:
+            first = "Keep nothing in FP32."
+        else:
+            kept = ", ".join(map(in_words, self.layers))
+            first = f"Keep {kept} {wide_formats(self.layers)}: emulate(..., rules={self.rules})."
+        return f"{first}\nWhy: {self.why}.\nHow sure: {self.sure}."
+
+
+def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.01) -> Bisection:
+    """layers: candidates in the order of the model; train: tells of a training with some of them in FP32.
+
+    within: of a number, how far above that of all layers in FP32 it may be, relative to that.
+    """
+    search = _Search(accepts, train, layers, within)
+    if search.will_do([]):
+        return search.result([])
+    all_wide = f"bisect: with all {len(layers)} candidates {wide_formats(layers)}"
+    if search.told(layers) is None:
+        raise ValueError(
+            f"{all_wide} the scaler skipped every step too; train more steps, or begin with a smaller scale"
+        )
+    if not search.will_do(layers):
+        raise ValueError(f"{all_wide} the result is refused too ({_some(layers)}); it is not their formats")
+    found: list[str] = []
+    candidates = list(layers)
+    while True:
+        candidates = candidates[: search.shortest_prefix(candidates, found)]
+        found.append(candidates.pop())
+        if not candidates or search.will_do(found):
+            break
+    return search.result(sorted(_without_needless(found, search), key=layers.index))
+
+
+def _without_needless(found: list[str], search: _Search) -> list[str]:
+    """Drops layers one by one until none of the rest can be left out."""
+    while True:
+        for name in found:
+            without = [other for other in found if other != name]
+            if without and search.will_do(without):
+                found = without
+                break
+        else:
+            return found
+
+
+def _these(found: list[str]) -> str:
+    return "this alone" if len(found) == 1 else "these"
+
+
+def _some(layers: list[str]) -> str:
+    more = f" and {len(layers) - 6} more" if len(layers) > 6 else ""
+    return ", ".join(map(in_words, layers[:6])) + more
+
+
+class _Search:
+    def __init__(self, accepts: Accepts, train: Train, layers: list[str], within: float) -> None:
+        self._accepts, self._train, self._layers, self._within = accepts, train, layers, within
+        self._known: dict[frozenset[str], Any] = {}
+
+    def result(self, found: list[str]) -> Bisection:
+        """The bisection that ended with the candidates `found`."""
+        sure = f"{len(self._known)} training{'s' * (len(self._known) != 1)} from the same start"
+        if found:
+            sure += "; it cannot be left out" if len(found) == 1 else "; none of them can be left out"
+        if 0 < len(found) < len(self._layers):
+            sure += "; another choice may do too"
+        return Bisection(tuple(found), len(self._known), self._why(found), sure)
+
+    def _why(self, found: list[str]) -> str:
+        without, told, wide = self.told([]), self.told(found), wide_formats(self._layers)
+        if isinstance(told, bool):
+            if not found:
+                return "the result is accepted so"
+            before = "every step is skipped" if without is None else "the result is refused"
+            return f"with nothing {wide} {before}, with {_these(found)} it is accepted"
+        best = f"{self.told(self._layers):.4g} with all {len(self._layers)} candidates {wide}"
+        if not found:
+            return f"{told:.4g} with nothing {wide}, {best}"
+        before = "every step skipped" if without is None else f"{without:.4g}"
+        return f"{before} with nothing {wide}, {told:.4g} with {_these(found)}, {best}"
+
+    def told(self, layers: list[str]) -> Any:
+        """Yes, no, a number, or None of a training whose steps were all skipped."""
+        key = frozenset(layers)
+        if key not in self._known:
+            self._known[key] = self._train(layers, self._accepts)
+        return self._known[key]
+
+    def will_do(self, layers: list[str]) -> bool:
+        """Whether the training is accepted with these in FP32; a number that is NaN is not."""
+        told = self.told(layers)
+        if told is None or isinstance(told, bool):
+            return bool(told)
+        best = self.told(self._layers)
+        if best is None or isinstance(best, bool):
+            return bool(best)
+        return bool(told <= best + self._within * abs(best))
+
+    def shortest_prefix(self, candidates: list[str], found: list[str]) -> int:
+        """How many of the first candidates it takes beside `found`; all of them will do."""
+        low, high = 0, len(candidates)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.will_do([*found, *candidates[:middle]]):
+                high = middle
+            else:
+                low = middle
+        return high

@@ -1,0 +1,1 @@
+"""Training steps: hooks of optimizers and scalers, records, run folders, state to bring back."""

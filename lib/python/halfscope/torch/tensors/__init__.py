@@ -1,0 +1,1 @@
+"""Tensors and their storages: who has memory, and tensors inside of arguments."""

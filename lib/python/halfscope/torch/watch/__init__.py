@@ -1,0 +1,1 @@
+"""Watch of a training in its own format."""
