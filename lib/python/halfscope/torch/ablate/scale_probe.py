@@ -1,45 +1,16 @@
-"""Error of a model's weight gradients under FP16 autocast at several loss scales, beside FP32's."""
+"""`probe_scales`: error of a model's weight gradients under FP16 autocast or a policy at several loss scales."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
-from halfscope.torch.counts.ranks import is_fully_sharded
 from halfscope.torch.emulate.emulation import emulation_without_optimizer
-from halfscope.torch.steps.snapshot import Buffers, RandomNumbers
+from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, TensorError, errors_at
 
-SCALES = tuple(2.0**exponent for exponent in range(0, 25, 4))
-
-
-@dataclass(frozen=True)
-class TensorError:
-    """One weight gradient at a scale: norm of the difference to FP32's over the norm of FP32's, and their cosine."""
-
-    tensor: str
-    relative_error: float
-    cosine: float
-
-
-@dataclass(frozen=True)
-class ScaleProbe:
-    """The weight gradients of one step at a loss scale, after unscaling."""
-
-    scale: float
-    finite: bool
-    tensors: tuple[TensorError, ...]  # weights that FP32 gives a gradient other than zero
-
-    @property
-    def error(self) -> float:
-        """The median of the relative errors; infinite where a gradient overflows."""
-        if not self.finite:
-            return float("inf")
-        return median(tensor.relative_error for tensor in self.tensors) if self.tensors else 0.0
+__all__ = ["ScaleProbe", "TensorError", "probe_scales"]
 
 
 def probe_scales(
@@ -60,90 +31,5 @@ def probe_scales(
     Raises ValueError without scales, for a scale that is not positive, a loss that is no scalar or not finite, and a
     model without parameters that need a gradient; TypeError for a model that fully_shard has sharded.
     """
-    scales = [float(scale) for scale in scales]
-    if not scales or not all(0 < scale < float("inf") for scale in scales):
-        raise ValueError(f"scales = {scales}: give positive numbers")
-    if is_fully_sharded(model):
-        raise TypeError("probe_scales: the model is sharded by fully_shard; probe it before that, on one process")
-    weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    if not weights:
-        raise ValueError("the model has no parameter that needs a gradient")
-    device_type = device_type or next(iter(weights.values())).device.type
-    with _kept(model) as restore:
-        reference = _gradients(_finite(_checked(loss())), weights, 1.0)
-        probes = []
-        for scale in scales:
-            restore()
-            if policy is None:
-                with torch.autocast(device_type, dtype=torch.float16):
-                    value = _checked(loss())
-                found = _gradients(value, weights, scale)
-            else:
-                found = _emulated_gradients(model, loss, scale, policy)
-            probes.append(_compared(scale, reference, found))
-    return probes
-
-
-def _checked(loss: torch.Tensor) -> torch.Tensor:
-    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        raise ValueError("loss() should return a tensor of one element")
-    return loss
-
-
-def _finite(loss: torch.Tensor) -> torch.Tensor:
-    if not torch.isfinite(loss).all():
-        raise ValueError(f"the loss is {loss.item()}; a probe needs a finite one")
-    return loss
-
-
-def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale: float) -> dict[str, torch.Tensor]:
-    """Gradients of `scale` times the loss, unscaled, in float64."""
-    found = torch.autograd.grad(loss.float() * scale, list(weights.values()), allow_unused=True)
-    return {name: grad.detach().double() / scale for name, grad in zip(weights, found) if grad is not None}
-
-
-def _emulated_gradients(
-    model: torch.nn.Module, loss: Callable[[], torch.Tensor], scale: float, policy: Any
-) -> dict[str, torch.Tensor]:
-    """The same in the formats of a policy, as they arrive at the weights; the weights' own gradients stay."""
-    kept = {name: weight.grad for name, weight in model.named_parameters()}
-    for weight in model.parameters():
-        weight.grad = None
-    try:
-        with emulation_without_optimizer(model, policy):
-            (_checked(loss()).float() * scale).backward()
-        found = {name: weight.grad for name, weight in model.named_parameters()}
-    finally:
-        for name, weight in model.named_parameters():
-            weight.grad = kept[name]
-    return {name: grad.detach().double() / scale for name, grad in found.items() if grad is not None}
-
-
-def _compared(scale: float, reference: dict[str, torch.Tensor], probed: dict[str, torch.Tensor]) -> ScaleProbe:
-    tensors = []
-    finite = all(bool(torch.isfinite(grad).all()) for grad in probed.values())
-    for name, expected in reference.items():
-        norm = expected.norm()
-        if norm == 0 or name not in probed:
-            continue
-        grad = probed[name]
-        error = ((grad - expected).norm() / norm).item()
-        length = grad.norm() * norm
-        cosine = (torch.dot(grad.flatten(), expected.flatten()) / length).item() if length > 0 else 0.0
-        tensors.append(TensorError(name, error, cosine))
-    return ScaleProbe(scale, finite, tuple(tensors))
-
-
-@contextmanager
-def _kept(model: torch.nn.Module) -> Iterator[Callable[[], None]]:
-    """Keeps buffers and random numbers as they are on entry: `restore()` brings them back, and so does the end."""
-    buffers, random = Buffers.of(model), RandomNumbers.now()
-
-    def restore() -> None:
-        buffers.restore()
-        random.restore()
-
-    try:
-        yield restore
-    finally:
-        restore()
+    within = None if policy is None else lambda: emulation_without_optimizer(model, policy)
+    return errors_at(model, loss, scales, device_type, within)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulate.places import Region
+from halfscope.torch.events.place import Region
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.trail import Ran, first_tensor
 from halfscope.torch.operations.table import TABLE, Kind

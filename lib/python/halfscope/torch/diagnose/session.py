@@ -13,8 +13,8 @@ import torch
 from halfscope.torch.diagnose.recorder import Ran, Recorder
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.emulation import Emulation
-from halfscope.torch.emulate.mode import Override
 from halfscope.torch.emulate.training import Options, Trainee
+from halfscope.torch.events.change import Override
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.operands import Format
 from halfscope.torch.policy import FP32, Policy

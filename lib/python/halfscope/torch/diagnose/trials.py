@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.emulate.mode import Override
+from halfscope.torch.events.change import Override
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.findings.remedies import Remedy, remedies_of

@@ -10,13 +10,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.emulate.marks import storage_key
 from halfscope.torch.events.nodes import Forward, Nodes, number_of
 from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.finding import Finding, called, located
 from halfscope.torch.findings.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
 from halfscope.torch.findings.trail import PASSED_ON, first_tensor, float_tensors
 from halfscope.torch.operations.table import operation_of, target_of
+from halfscope.torch.tensors.storages import storage_key
 
 _SOFTMAX = (*SOFTMAXES, "_log_softmax")
 _FILLS = ("masked_fill", "fill", "where", "full")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -28,12 +28,10 @@ from halfscope.torch.findings.sentences import untried_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.search.bisection import Bisection, bisect
 from halfscope.torch.search.candidates import Candidates, keeping_fp32
+from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, errors_at
 from halfscope.torch.steps.optimizers import optimizers_of
 from halfscope.torch.steps.records import Records
 from halfscope.torch.steps.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from halfscope.torch.ablate.scale_probe import ScaleProbe
 
 
 def emulate(
@@ -279,13 +277,12 @@ class Emulation:
 
     def probe_scales(self, loss: Callable[[], torch.Tensor], scales: Iterable[float] | None = None) -> list[ScaleProbe]:
         """`halfscope.torch.probe_scales` under this policy, between two steps; no counts change."""
-        from halfscope.torch.ablate.scale_probe import SCALES, probe_scales
-
-        training = self._training
+        training, model = self._training, self._trainee.model
         if training is not None:
             training.end()
         try:
-            return probe_scales(self._trainee.model, loss, SCALES if scales is None else scales, policy=self._policy)
+            within = lambda: emulation_without_optimizer(model, self._policy)  # noqa: E731
+            return errors_at(model, loss, SCALES if scales is None else scales, within=within)
         finally:
             if training is not None:
                 self._training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from halfscope.torch.tensors.elements import lies_without_gaps
-
-storage_of = torch.Tensor.untyped_storage
+from halfscope.torch.tensors.storages import storage_key, storage_of
 
 
 @dataclass
@@ -23,25 +21,6 @@ class Mark:
     is_wide: bool = False  # FP32 in a model of a narrower format: not to be rounded by what uses it
     awaits_rounding: bool = False  # a gradient that an operation in a narrow format has made
     owed: list[Any] = field(default_factory=list)  # counts of casts whose tensor has no name yet
-
-
-def storage_key(tensor: torch.Tensor) -> int:
-    """The storage's identity; views share it."""
-    return int(storage_of(tensor)._cdata)
-
-
-def version_of(tensor: torch.Tensor) -> int:
-    """Another one after each change of the elements; always 0 of a tensor made in inference mode."""
-    try:
-        return int(tensor._version)
-    except RuntimeError:
-        return 0
-
-
-def covers_storage(tensor: torch.Tensor) -> bool:
-    """Whether the tensor has every element of its storage once, in some order of its axes."""
-    whole = storage_of(tensor).nbytes() == tensor.numel() * tensor.element_size()
-    return whole and lies_without_gaps(tensor)
 
 
 class Marks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,24 +13,16 @@ from halfscope.torch.emulate.arithmetic.results import Results
 from halfscope.torch.emulate.arithmetic.updates import Updates
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.ranks.data_parallel import ALL_REDUCE, Wire
 from halfscope.torch.emulate.ranks.shard_operations import ShardOperations
 from halfscope.torch.emulate.widths import Widths
+from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, autocast_list, is_composed, operation_of
 from halfscope.torch.policy import Policy
 from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, map_complex, results
-
-
-@dataclass(frozen=True)
-class Override:
-    """A change of one operation, to try a remedy: of its arguments, of its result, or to FP32 from here on."""
-
-    is_wide: bool = False
-    arguments: Callable[[tuple, dict], tuple[tuple, dict]] = lambda args, kwargs: (args, kwargs)
-    result: Callable[[Any], Any] = lambda result: result
-
 
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 

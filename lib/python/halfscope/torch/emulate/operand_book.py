@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from halfscope import BlockCounts, _core
 from halfscope.torch.counts.block_table import BlockRow, BlockTable
+from halfscope.torch.events.place import Product
 
 
 class OperandTable(BlockTable):
@@ -31,14 +32,6 @@ class OperandTable(BlockTable):
             f"{whole.share('clipped'):.2%} clipped; least signal-to-noise {worst.decibels:.1f} dB, "
             f"{worst.layer or 'the model'} {worst.place}."
         ]
-
-
-class Product(NamedTuple):
-    """A product of a module's operations of one kind: "forward" of "linear"."""
-
-    module: str
-    operation: str
-    product: str
 
 
 @dataclass

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.marks import storage_key, storage_of
 from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, Sharding, parameter_name
 from halfscope.torch.policy import Formats, Policy
 from halfscope.torch.steps.optimizers import parameters_of
+from halfscope.torch.tensors.storages import storage_key, storage_of
 
 _BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
 

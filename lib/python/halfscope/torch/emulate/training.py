@@ -22,7 +22,7 @@ from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.mode import EmulatedArithmetic
 from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Computed, Places, replace_attribute
+from halfscope.torch.emulate.places import Places, replace_attribute
 from halfscope.torch.emulate.ranks.agreement import group_of
 from halfscope.torch.emulate.ranks.data_parallel import Wire, is_data_parallel
 from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, Sharding, sharding_of
@@ -33,6 +33,7 @@ from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.exact import Shadows
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.twins.zeros import ZeroCauses
+from halfscope.torch.events.place import Computed
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.operands import Format
 from halfscope.torch.policy import FP32, Policy

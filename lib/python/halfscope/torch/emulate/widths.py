@@ -6,7 +6,7 @@ import torch
 
 from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Parameters
-from halfscope.torch.emulate.places import Place
+from halfscope.torch.events.place import Place
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import Policy
 from halfscope.torch.tensors.trees import floats

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 import halfscope
-from halfscope.torch.emulate.mode import Override
+from halfscope.torch.events.change import Override
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.shapes import (
     flushed_constant,

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulate.marks import storage_key
 from halfscope.torch.events.source import Site
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.operands import Constant, Format, constant_of, flat
 from halfscope.torch.operations.table import Kind
+from halfscope.torch.tensors.storages import storage_key
 
 PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)  # kinds of operations that compute nothing
 _DEPTH = 6  # operations that are followed back from a fault

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulate.operand_book import Product
-from halfscope.torch.emulate.places import Computed
+from halfscope.torch.events.place import Computed, Product
 from halfscope.torch.operations.rules import KINDS, OperationRules, is_of_operations
 from halfscope.torch.policy import Policy
 

@@ -9,7 +9,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import halfscope
-from halfscope.torch.emulate.marks import storage_key
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called, digits
@@ -20,6 +19,7 @@ from halfscope.torch.findings.operands import Format, Operand
 from halfscope.torch.findings.sentences import untried_finding
 from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
 from halfscope.torch.operations.table import Kind, Operation, operation_of
+from halfscope.torch.tensors.storages import storage_key
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)

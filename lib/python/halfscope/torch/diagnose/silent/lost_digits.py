@@ -6,7 +6,7 @@ import math
 
 from halfscope.torch.diagnose.losses import Loss, Total
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.emulate.mode import Override
+from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, called, digits, located, place_of
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.remedies import PARTIAL_SUMS

@@ -9,7 +9,7 @@ from halfscope.torch.diagnose.recorder import InputChange
 from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.diagnose.silent.lost_digits import lost_digits, stalled_totals
 from halfscope.torch.diagnose.silent.lost_updates import flushed_gradients, lost_updates
-from halfscope.torch.emulate.mode import Override
+from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, located, place_of
 
 _ANGLE = 0.05  # radians

@@ -14,8 +14,8 @@ from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.arithmetic.updates import is_decay
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned
-from halfscope.torch.emulate.places import Place, Region
 from halfscope.torch.events.nodes import Forward
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, target_of, writes_to
 from halfscope.torch.policy import REDUCTIONS
 

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.marks import Marks, covers_storage, version_of
+from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.places import Places
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Operation, autocast_list
 from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.tensors.storages import covers_storage, version_of
 
 
 class Operands:

@@ -12,7 +12,8 @@ from torch.overrides import TorchFunctionMode
 from halfscope.torch.emulate.arithmetic.attention import Way
 from halfscope.torch.emulate.mode import EmulatedArithmetic
 from halfscope.torch.emulate.parameters import Parameters
-from halfscope.torch.emulate.places import Place, Places
+from halfscope.torch.emulate.places import Places
+from halfscope.torch.events.place import Place
 from halfscope.torch.policy import Policy
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}

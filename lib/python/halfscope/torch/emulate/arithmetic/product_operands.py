@@ -12,12 +12,14 @@ import torch
 
 from halfscope import _core
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.marks import Marks, storage_key
-from halfscope.torch.emulate.operand_book import OperandBook, Product
+from halfscope.torch.emulate.marks import Marks
+from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Parameters
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.nodes import Forward
+from halfscope.torch.events.place import Place, Product, Region
 from halfscope.torch.operations.table import FIRST_FACTORS, Kind, Operation
+from halfscope.torch.tensors.storages import storage_key
 
 FORWARD, DATA, WEIGHT = "forward", "data_gradient", "weight_gradient"
 LEFT, RIGHT = "left", "right"

@@ -10,11 +10,13 @@ from halfscope.torch.emulate.arithmetic.computation import Computation
 from halfscope.torch.emulate.arithmetic.operands import Operands
 from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.marks import Marks, covers_storage
+from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.places import Places
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, writes_to
 from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.tensors.storages import covers_storage
 from halfscope.torch.tensors.trees import floats, map_complex, map_floats, results
 
 

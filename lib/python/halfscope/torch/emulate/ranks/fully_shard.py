@@ -11,7 +11,7 @@ from zlib import crc32
 import torch
 
 from halfscope.torch.counts.ranks import is_fully_sharded
-from halfscope.torch.emulate.marks import version_of
+from halfscope.torch.tensors.storages import version_of
 from halfscope.torch.wrapping import wrap_method
 
 # Methods of FSDP2's parameter groups in which it moves, gathers and reduces tensors.

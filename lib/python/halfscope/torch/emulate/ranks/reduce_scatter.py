@@ -10,10 +10,10 @@ from halfscope.results.formats import label
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.book import REDUCED
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.marks import storage_key
 from halfscope.torch.emulate.ranks.data_parallel import hops
 from halfscope.torch.emulate.ranks.fully_shard import Sharding
 from halfscope.torch.policy import FP32
+from halfscope.torch.tensors.storages import storage_key
 
 _REDUCE_SCATTER = "c10d._reduce_scatter_base_"
 SENT = "reduce-scatter, sent"

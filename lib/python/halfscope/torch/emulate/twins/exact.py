@@ -7,14 +7,16 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.emulate.marks import Marks, storage_key
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.marks import Marks
+from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.cancellation import terms_of
 from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments, view_of
 from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.events.nodes import Forward
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
+from halfscope.torch.tensors.storages import storage_key
 
 _SAME = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 

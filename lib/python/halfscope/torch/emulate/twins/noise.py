@@ -8,11 +8,13 @@ import torch
 
 import halfscope
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
-from halfscope.torch.emulate.marks import Mark, storage_key
-from halfscope.torch.emulate.places import Place, Places, Region
+from halfscope.torch.emulate.marks import Mark
+from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, target_of
 from halfscope.torch.policy import FP32
+from halfscope.torch.tensors.storages import storage_key
 from halfscope.torch.tensors.trees import results
 
 

@@ -18,8 +18,7 @@ import torch
 import halfscope
 from halfscope.torch.emulate.arithmetic import backends
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
-from halfscope.torch.emulate.marks import storage_key
-from halfscope.torch.emulate.places import Places, Region
+from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.counterparts import Flats, without_writes
 from halfscope.torch.emulate.twins.exact import Comparison, Shadows
 from halfscope.torch.emulate.twins.product_zeros import ProductZeros
@@ -34,8 +33,10 @@ from halfscope.torch.emulate.twins.zero_counts import (
     UPSTREAM,
     ZeroTable,
 )  # fmt: skip
+from halfscope.torch.events.place import Region
 from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
 from halfscope.torch.policy import FP32
+from halfscope.torch.tensors.storages import storage_key
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
 
 _SUMS = """
