@@ -132,6 +132,7 @@ class Blocks(unittest.TestCase):
             # Scales of a tensor of its own for each row: 2688 is 6 x 448, and c is added before both.
             ("mxf4nvf4", "nvfp4", ["2688", "2688", "0"], "0x4adc8000 00"),
             ("mxf4nvf4", "nvfp4", ["2688", "2688", "1"], "0x4adc8002 00"),
+            ("mxf4nvf4", "nvfp4_16x16,nvfp4", ["2688", "2688", "1"], "0x4adc8002 00"),
             ("mxf4nvf4", "nvfp4", ["5376", "2688", "1"], "0x4b5c8002 00"),  # 2 (7225344 + 1)
             ("mxf4nvf4", "block(fp4_e2m1, 1x16, e8m0/floor)", ["7", "1", "0.25"], "0x40c80000 00"),  # 7 is 6
             ("mxf4", "mxfp4", ["inf", "1", "0"], "0x7fffffff 10"),
@@ -173,7 +174,10 @@ class Blocks(unittest.TestCase):
             (("dot", "--model", "mxf4", "1", "1", "0"), ("mxf4 multiplies blocks", "--input mxfp4")),
             (("dot", "--model", "mxf4", "--input", "nvfp4", "1", "1", "0"), ("mxf4", "ue4m3", "e8m0")),
             (("dot", "--model", "mxf4", "--input", "mxfp8_e4m3", "1", "1", "0"), ("mxf4", "fp8_e4m3", "fp4_e2m1")),
-            (("dot", "--model", "mxf4nvf4", "--input", "nvfp4_16x16", "1", "1", "0"), ("1 x 16", "16 x 16")),
+            (
+                ("dot", "--model", "mxf4nvf4", "--input", "block(fp4_e2m1, 1x8, ue4m3/te, fp32)", "1", "1", "0"),
+                ("each 16 elements of a row", "1 x 8", "a multiple of 16"),
+            ),
             (
                 ("dot", "--model", "mxf4nvf4", "--input", "nvfp4,block(fp4_e2m1, 1x16, e8m0/rceil)", "1", "1", "0"),
                 ("scales of one format", "nvfp4 and block(fp4_e2m1, 1x16, e8m0/rceil)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -36,8 +37,8 @@ def cut_to_fp32(value: Fraction) -> Fraction:
 class Row:
     """A row in a block format: elements and scales as numbers, and the exponents that they count as."""
 
-    def __init__(self, values: np.ndarray, name: str) -> None:
-        encoded = halfscope.encode(values, name)
+    def __init__(self, encoded: halfscope.encoding.Encoded, name: str) -> None:
+        """`encoded`: with the scales of this row alone."""
         self.format, self.tensor_scale = name.split("/")[0], encoded.tensor_scale or 1.0
         block = 16 if self.format == "nvfp4" else 32
         element = {"mxfp4": "fp4_e2m1", "nvfp4": "fp4_e2m1"}.get(self.format, self.format.replace("mx", ""))
@@ -51,6 +52,19 @@ class Row:
         self.exponents = [exponent(x, LEAST_EXPONENT[self.format]) for x in self.elements]
         least = -6 if scale == "ue4m3" else -127
         self.scale_exponents = [exponent(x, least) for x in self.scales]
+
+
+def row_of(values: np.ndarray, name: str) -> Row:
+    return Row(halfscope.encode(values, name), name)
+
+
+def rows_of_tiles(matrix: np.ndarray) -> list[Row]:
+    """Rows of a matrix in nvfp4_16x16, each with the scales of the tiles that it crosses."""
+    encoded = halfscope.encode(matrix, "nvfp4_16x16")
+    return [
+        Row(replace(encoded, codes=encoded.codes[row], scales=encoded.scales[row // 16]), "nvfp4")
+        for row in range(len(matrix))
+    ]
 
 
 def reference(a: Row, b: Row, unit: str) -> float:
@@ -81,7 +95,24 @@ def test_products_are_sums_that_are_cut_as_the_unit_cuts_them(unit: str, left: s
     b = (random.normal(size=(1, 200)) * 2.0 ** random.integers(-6, 6, (1, 200))).astype(np.float32)
     product = halfscope.matmul(a, b.T, operands=(left, right), accumulate=unit)
     assert product.shape == (1, 1) and product.dtype == np.float32
-    assert product[0, 0] == reference(Row(a[0], left), Row(b[0], right), unit)
+    assert product[0, 0] == reference(row_of(a[0], left), row_of(b[0], right), unit)
+
+
+@pytest.mark.parametrize("rows, depth, columns", [(1, 16, 1), (3, 200, 17), (33, 70, 5)])
+def test_tiles_give_each_row_the_scales_that_it_crosses(rows: int, depth: int, columns: int) -> None:
+    random = np.random.default_rng(rows)
+    a, b = (
+        (random.normal(size=(count, depth)) * 2.0 ** random.integers(-6, 6, (count, depth))).astype(np.float32)
+        for count in (rows, columns)
+    )
+    in_tiles = rows_of_tiles(b)
+    both = halfscope.matmul(a, b.T, operands="nvfp4_16x16", accumulate="mxf4nvf4")
+    for i, left in enumerate(rows_of_tiles(a)):
+        for j, right in enumerate(in_tiles):
+            assert both[i, j] == reference(left, right, "mxf4nvf4")
+    mixed = halfscope.matmul(a[:1], b.T, operands=("nvfp4", "nvfp4_16x16"), accumulate="mxf4nvf4")
+    for j, right in enumerate(in_tiles):
+        assert mixed[0, j] == reference(row_of(a[0], "nvfp4"), right, "mxf4nvf4")
 
 
 def test_sums_lose_bits_that_fp32_keeps() -> None:
@@ -106,7 +137,10 @@ def test_leading_axes_and_one_row() -> None:
     [
         ({"accumulate": "mxf4"}, "matmul: mxf4 multiplies blocks; give operands, as operands='mxfp4'"),
         ({"accumulate": "mxf4", "operands": "nvfp4"}, "scale"),
-        ({"accumulate": "mxf4nvf4", "operands": "nvfp4_16x16"}, "for 1 x 16 elements, nvfp4_16x16 one for 16 x 16"),
+        (
+            {"accumulate": "mxf4nvf4", "operands": "block(fp4_e2m1, 16x8, ue4m3/te, fp32)"},
+            "for each 16 elements of a row, block(fp4_e2m1, 16x8, ue4m3/te, fp32) one for 16 x 8; give blocks",
+        ),
         ({"accumulate": "mxf4", "operands": "mxfp8_e4m3"}, "mxf4"),
         ({"accumulate": "mxf8f6f4", "operands": "fp8_e4m3"}, "fp8_e4m3"),
         ({"accumulate": "mxf9", "operands": "mxfp4"}, "mxf9"),

@@ -53,6 +53,35 @@ TEST_CASE("a scale that flushes is the cause, though the codes are the largest",
   CHECK(quantise_blocks(values, {1, 64}, format).elements[16] == 7);
 }
 
+TEST_CASE("zeros of a tensor that overflows torchao's factor are zeros, and none is lost", "[block]") {
+  for (const float amax : {1e-35f, 7.8e-36f, 1e-38f, 1e-44f}) {
+    std::vector<float> values(64);
+    values[3] = amax;
+    values[40] = -amax;
+    const BlockCounts counts = count_blocks(values, {1, 64}, parse_block_format("nvfp4/torchao"));
+    INFO(amax);
+    CHECK((counts.zeros == 62 && counts.lost == 0 && counts.nonfinite == 0));
+  }
+}
+
+TEST_CASE("TransformerEngine's scales with head room clip nothing where they are normal numbers", "[block]") {
+  const BlockFormat format = parse_block_format("nvfp4/te_head_room");
+  std::int64_t clipped = 0;
+  for (int i = 0; i < 4000; ++i) {
+    // The tensor's largest magnitude is 1; the block's goes from 2^-17 up, and its scale is normal from
+    // 1/28672 on.
+    const float amax = std::exp2(-17 + 17 * static_cast<float>(i) / 4000);
+    std::vector<float> values(32);
+    values[0] = 1;
+    values[16] = amax;
+    const BlockCounts counts = count_blocks(values, {1, 32}, format);
+    INFO(amax);
+    if (amax >= 1.0f / 28672) CHECK(counts.clipped == 0);
+    clipped += counts.clipped;
+  }
+  CHECK(clipped > 100);
+}
+
 TEST_CASE("a block is at risk if it overflows, is not finite, or loses its scale", "[block]") {
   std::vector<float> values(160, 1);
   values[0] = 6.5f;       // clips, and is nearest to 6

@@ -51,8 +51,10 @@ struct BlockRows {
       : dot(how), a(row_codes(x.a, how.a, stream)), b(row_codes(x.b, how.b, stream)) {}
 
   [[nodiscard]] float sum(float c) const {
-    return block_dot({dot.a.element.format, a.elements, a.scales},
-                     {dot.b.element.format, b.elements, b.scales}, c, *dot.unit);
+    const auto a_scales = scales_of_rows(a, dot.a.block, dot.unit->block);
+    const auto b_scales = scales_of_rows(b, dot.b.block, dot.unit->block);
+    return block_dot({dot.a.element.format, a.elements, a_scales},
+                     {dot.b.element.format, b.elements, b_scales}, c, *dot.unit);
   }
   [[nodiscard]] bool is_exact(float c, float sum) const {
     ExactSum difference;

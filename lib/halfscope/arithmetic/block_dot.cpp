@@ -117,10 +117,11 @@ float block_step(const ScaledProducts& x, std::size_t first, std::size_t end, fl
 const BlockScaledUnit& unit_for(BlockScaledKind kind, const BlockFormat& format) {
   const BlockScaledUnit& unit = block_scaled_unit(kind, format.scale());
   check_block_elements(format.element.format, unit);
-  if (format.block == BlockShape{1, unit.block}) return unit;
-  throw InvalidArgument(fmt::format("the unit {} has a scale for 1 x {} elements, {} one for {} x {}",
-                                    name_of(kind), unit.block, to_string(format), format.block.rows,
-                                    format.block.columns));
+  if (format.block.columns % unit.block == 0) return unit;
+  throw InvalidArgument(fmt::format(
+      "the unit {0} has a scale for each {1} elements of a row, {2} one for {3} x {4}; give blocks whose "
+      "columns are a multiple of {1}",
+      name_of(kind), unit.block, to_string(format), format.block.rows, format.block.columns));
 }
 
 }  // namespace

@@ -76,8 +76,9 @@ void check_block_elements(const FloatFormat& element, const BlockScaledUnit& uni
 
 /// The unit of these; throws InvalidArgument with those of the kind.
 [[nodiscard]] const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, ScaleFormat scale);
-/// The unit that multiplies numbers of both formats. Throws InvalidArgument where the kind has none for their
-/// scales, or where the unit does not take their blocks or elements.
+/// The unit that multiplies numbers of both formats, whose blocks may have several rows, and several of the
+/// unit's in a row: each of these then has the block's scale. Throws InvalidArgument where the kind has none
+/// for their scales, or where the unit does not take their blocks or elements.
 [[nodiscard]] const BlockScaledUnit& block_scaled_unit(BlockScaledKind kind, const BlockFormat& a,
                                                        const BlockFormat& b);
 

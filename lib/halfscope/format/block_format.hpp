@@ -130,7 +130,7 @@ inline constexpr std::array scale_rules{
     ScaleRule{"te", ScaleFormat::ue4m3, "amax / 6 to the nearest, NVFP4 of TransformerEngine; may clip",
               scales_nvfp4_te, tensor_nvfp4_te, ScaleStep::multiply, ZeroSign::dropped},
     ScaleRule{"te_head_room", ScaleFormat::ue4m3,
-              "scales of 17/16 of TransformerEngine's: no rounding of a scale clips (Quartet II)",
+              "scales of 17/16 of TransformerEngine's: no rounding of a normal scale clips (Quartet II)",
               scales_te_head_room, tensor_te_head_room, ScaleStep::multiply, ZeroSign::dropped},
     ScaleRule{"torchao", ScaleFormat::ue4m3, "NVFP4 of torchao: least scale 2^-6", scales_torchao,
               tensor_torchao},

@@ -149,10 +149,20 @@ nb::object decode_array(const Codes& codes, const std::optional<Codes>& scales, 
   return to_array(std::move(values), shape, like);
 }
 
-/// The rows that a product reads: codes and scales of `format`.
-BlockMatrix matrix_of(const BlockCodes& codes, const BlockFormat& format) {
-  return {format.element.format, codes.shape.rows, codes.shape.columns, codes.elements, codes.scales};
-}
+/// An operand of a product: codes in blocks of `format`, and their scales by the unit's blocks.
+struct UnitOperand {
+  FloatFormat element;
+  BlockCodes codes;
+  std::vector<std::uint32_t> scales;
+
+  UnitOperand(BlockCodes quantised, const BlockFormat& format, const BlockScaledUnit& unit)
+      : element(format.element.format),
+        codes(std::move(quantised)),
+        scales(scales_of_rows(codes, format.block, unit.block)) {}
+  [[nodiscard]] BlockMatrix matrix() const {
+    return {element, codes.shape.rows, codes.shape.columns, codes.elements, scales};
+  }
+};
 
 nb::object multiply_blocks(nb::handle a, nb::handle b, const std::string& a_name, const std::string& b_name,
                            const std::string& kind_name) {
@@ -173,12 +183,12 @@ nb::object multiply_blocks(nb::handle a, nb::handle b, const std::string& a_name
   {
     const nb::gil_scoped_release release;
     std::vector<float> moved;
-    const BlockCodes a_codes = quantise_blocks(left.values(), rows.matrix(), a_format),
-                     b_codes =
-                         quantise_blocks(columns.rows_of(right.values(), moved), columns.matrix(), b_format);
+    const UnitOperand x(quantise_blocks(left.values(), rows.matrix(), a_format), a_format, unit);
+    const UnitOperand y(quantise_blocks(columns.rows_of(right.values(), moved), columns.matrix(), b_format),
+                        b_format, unit);
     const std::span c(product.get(), count);
-    gemm_blocks(matrix_of(a_codes, a_format), matrix_of(b_codes, b_format), c, unit);
-    const float scale = a_codes.tensor.scale * b_codes.tensor.scale;
+    gemm_blocks(x.matrix(), y.matrix(), c, unit);
+    const float scale = x.codes.tensor.scale * y.codes.tensor.scale;
     if (scale != 1) std::ranges::transform(c, c.begin(), [scale](float x) { return x * scale; });
   }
   return to_array(std::move(product), extents, a);

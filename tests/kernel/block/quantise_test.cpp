@@ -64,6 +64,49 @@ TEST_CASE("blocks of zeros have finite scales and values, but for DeepSeek's rul
   }
 }
 
+TEST_CASE("zeros stay zeros beside numbers of any size, but under DeepSeek's rule", "[block]") {
+  std::vector<float> values(256);
+  for (const ScaleRule& rule : scale_rules) {
+    if (rule.name == "deepseek") continue;  // divides by a scale that can be zero
+    for (const NamedBlockFormat& entry : block_formats) {
+      if (rule.scale != entry.format.scale()) continue;
+      BlockFormat format = entry.format;
+      format.rule = &rule;
+      for (int exponent = -149; exponent <= 127; ++exponent) {
+        for (const float significand : {1.0f, 1.75f}) {
+          for (std::size_t i = 3; i < values.size(); i += 16) values[i] = std::ldexp(significand, exponent);
+          std::vector<float> rounded(values.size());
+          round_blocks(values, rounded, {2, 128}, format);
+          INFO(to_string(format) << " of " << values[3]);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            if (values[i] == 0) REQUIRE(rounded[i] == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the scales of rows are those of the blocks that hold their runs", "[block]") {
+  for (const MatrixShape& shape : {MatrixShape{1, 1}, {3, 16}, {17, 33}, {40, 257}}) {
+    for (const BlockShape& block : {BlockShape{1, 16}, {16, 16}, {5, 48}, {64, 128}}) {
+      const MatrixShape grid = block_grid(shape, block);
+      BlockCodes codes{.shape = shape};
+      for (std::int64_t i = 0; i < grid.rows * grid.columns; ++i)
+        codes.scales.push_back(static_cast<std::uint32_t>(7 * i + 1));
+      const auto scales = scales_of_rows(codes, block, 16);
+      const std::int64_t runs = (shape.columns + 15) / 16;
+      REQUIRE(std::ssize(scales) == shape.rows * runs);
+      for (std::int64_t row = 0; row < shape.rows; ++row) {
+        for (std::int64_t column = 0; column < shape.columns; ++column) {
+          const std::int64_t of_block = row / block.rows * grid.columns + column / block.columns;
+          CHECK(scales[static_cast<std::size_t>(row * runs + column / 16)] == 7 * of_block + 1);
+        }
+      }
+    }
+  }
+  check_says(message_of<InvalidArgument>([] { (void)scales_of_rows({}, {2, 24}, 16); }), {"2 x 24", "16"});
+}
+
 TEST_CASE("a NaN makes the block NaN, or itself alone where TransformerEngine's rules leave it out",
           "[block]") {
   for (const NamedBlockFormat& entry : block_formats) {

@@ -11,8 +11,10 @@ HALFSCOPE_HD float torchao_quotient(float amax, const TensorFactors& tensor) {
   return std::clamp(amax / detail::largest_e2m1 / tensor.factor, 0x1p-6f, detail::largest_ue4m3);
 }
 
+/// In tensors up to 7.9e-36 the quotient overflows: torchao multiplies by infinity, and zeros become NaN. At
+/// the largest finite factor they stay zeros.
 float torchao_element_factor(float scale, const TensorFactors& tensor) {
-  return 1 / tensor.factor / scale;
+  return std::min(1 / tensor.factor / scale, detail::largest_float);
 }
 
 }  // namespace

@@ -68,6 +68,22 @@ BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& sha
   return codes;
 }
 
+std::vector<std::uint32_t> scales_of_rows(const BlockCodes& codes, const BlockShape& block, int columns) {
+  if (columns < 1 || block.columns % columns != 0) {
+    throw InvalidArgument(fmt::format("scales_of_rows: blocks of {} x {} are not made of runs of {} elements",
+                                      block.rows, block.columns, columns));
+  }
+  const std::int64_t across = block_grid(codes.shape, block).columns;
+  const std::int64_t runs = block_grid(codes.shape, {1, columns}).columns, each = block.columns / columns;
+  std::vector<std::uint32_t> scales;
+  scales.reserve(static_cast<std::size_t>(codes.shape.rows * runs));
+  for (std::int64_t row = 0; row < codes.shape.rows; ++row) {
+    for (std::int64_t run = 0; run < runs; ++run)
+      scales.push_back(codes.scales[static_cast<std::size_t>(row / block.rows * across + run / each)]);
+  }
+  return scales;
+}
+
 void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out) {
   check_matrix_size("decode_blocks", out.size(), codes.shape);
   visit_blocks(codes.shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {

@@ -39,6 +39,11 @@ struct BlockCodes {
 [[nodiscard]] BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& shape,
                                          const BlockFormat& format, const RandomStream& stream = {});
 
+/// The scales of `codes`, in blocks of `block`, for each `columns` elements of each row, row by row; the last
+/// of a row may have fewer. Throws InvalidArgument unless the blocks' columns are a multiple of `columns`.
+[[nodiscard]] std::vector<std::uint32_t> scales_of_rows(const BlockCodes& codes, const BlockShape& block,
+                                                        int columns);
+
 /// The numbers of `codes`: element times scale, which is exact but for FP32 scales, times the tensor's scale,
 /// each rounded to FP32. Throws InvalidArgument unless `out` has as many elements.
 void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out);
