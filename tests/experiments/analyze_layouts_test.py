@@ -185,6 +185,75 @@ class Layouts(QuantizedFiles):
         self.assertIsNone(found["recommended_scale_log2"])
         self.assertIn("1 quantized tensor is not read", found["verdict"])
 
+    def test_scales_of_layers_that_runtimes_fuse(self):
+        """Gate and up, q, k and v with scales of their own; the ratio is that of the largest to the smallest."""
+
+        def nvfp4(name, scale):
+            return {
+                f"{name}.weight": ("U8", [2, 16], bytes([0x22] * 32)),
+                f"{name}.weight_scale": ("F8_E4M3", [2, 2], bytes([0x38] * 4)),
+                f"{name}.weight_scale_2": ("F32", [], floats([scale])),
+            }
+
+        mlp, attention = "model.layers.0.mlp.experts.0.", "model.layers.0.self_attn."
+        for names, scales, ratio in (
+            ((mlp + "gate_proj", mlp + "up_proj"), (2.0**-12, 2.0**-14), "by 4."),
+            ((mlp + "w1", mlp + "w3"), (4.83e-5, 3.864e-5), "by 1.25."),
+            ((attention + "q_proj", attention + "k_proj", attention + "v_proj"), (0.5, 1.0, 0.25), "by 4."),
+            ((attention + "to_q", attention + "to_k", attention + "to_v"), (0.5, 0.5, 0.5), None),
+            ((mlp + "gate_proj", attention + "up_proj"), (0.5, 0.25), None),
+            ((mlp + "gate_proj", mlp + "down_proj"), (0.5, 0.25), None),
+        ):
+            with self.subTest(names):
+                tensors = {key: part for name, scale in zip(names, scales) for key, part in nvfp4(name, scale).items()}
+                path = self.write_in("-".join(names) + str(scales), tensors)
+                verdict = json.loads(self.run_ok("analyze", path, "--json"))["verdict"]
+                self.assertEqual("that a runtime fuses" in verdict, ratio is not None)
+                self.assertIn(ratio or "No block of", verdict)
+
+    def test_scales_that_were_rounded_up_without_their_codes(self):
+        """Beside the original the factor is told; alone, that every block reaches the largest code."""
+        codes = bytes([*range(1, 127), 1, 2]) * 128 * 4
+        shape, blocks = [512, 128], [4, 1]
+        steps = [0.00015, 0.0002, 0.00018, 0.00013]
+        weights = {"w.weight": ("F8_E4M3", shape, codes)}
+        sound = self.write_in("sound", {**weights, "w.weight_scale_inv": ("F32", blocks, floats(steps))})
+        rounded = self.write_in("rounded", {**weights, "w.weight_scale_inv": ("F32", blocks, floats([2.0**-12] * 4))})
+        verdict = json.loads(self.run_ok("analyze", rounded, "--json"))["verdict"]
+        self.assertIn("Compare w.weight with --against the original", verdict)
+        found = json.loads(self.run_ok("analyze", rounded, "--against", sound, "--json"))
+        self.assertIn("times the original's", found["verdict"])
+        self.assertAlmostEqual(found["tensors"][0]["blocks"]["growth"], 2.0**-12 / 0.00015, delta=1e-3)
+        verdict = json.loads(self.run_ok("analyze", sound, "--json"))["verdict"]
+        self.assertIn("No block of 1 quantized tensor is damaged", verdict)
+        self.assertIn(f"up to {100 * (2.0**-12 / 0.00013 - 1):.1f} % too large", verdict)
+        same = json.loads(self.run_ok("analyze", sound, "--against", sound, "--json"))
+        self.assertEqual(same["tensors"][0]["blocks"]["growth"], 1)
+
+    def test_scales_that_are_all_one(self):
+        weights = {"w.weight": ("F8_E4M3", [2, 2], b"\x7e" * 4)}
+        path = self.write_in("ones", {**weights, "w.weight_scale": ("F32", [2, 1], floats([1.0, 1.0]))})
+        self.assertIn("Every scale of w.weight is 1, and its largest magnitude 448", self.run_ok("analyze", path))
+        path = self.write_in("not", {**weights, "w.weight_scale": ("F32", [2, 1], floats([1.0, 0.5]))})
+        self.assertNotIn("Every scale", self.run_ok("analyze", path))
+
+    def test_values_that_the_quantization_flushed(self):
+        original = self.write_in("truth", {"w": ("F32", [1, 32], floats([1.0, 0.01, 0.0, -0.02] * 8))})
+        path = self.write_in("mx", {"w": ("U8", [1, 16], bytes([0x02, 0x00] * 8)), "w_scale": ("U8", [1, 1], b"\x7f")})
+        found = self.analyze(path, "--against", original)[0]["blocks"]
+        self.assertEqual(found["flushed_of_original"], {"count": 16, "nonzero": 24})
+        self.assertIn(
+            "66.67 % of the original's nonzero values are 0", self.run_ok("analyze", path, "--against", original)
+        )
+
+    def test_placeholders_of_zero_are_refused(self):
+        """ZeRO's third stage saves tensors of shape [0]; one with elements beside them makes a file of it."""
+        empty = {f"w{i}": ("BF16", [0], b"") for i in range(3)}
+        path = self.write_in("empty", empty)
+        self.refuse("analyze", path, "--fail-on", "flushed>2%", says=["3 tensors", "ZeRO-3", "zero_to_fp32.py"])
+        path = self.write_in("one", {**empty, "v": ("BF16", [1], b"\x80\x3f")})
+        self.assertEqual(len(self.analyze(path)), 4)
+
     def test_states_of_bitsandbytes_that_are_wrong(self):
         parts, _ = four_bits(random.Random(3), "w.", "nf4", True)
         state = "w.weight.quant_state.bitsandbytes__nf4"

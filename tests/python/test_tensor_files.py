@@ -174,3 +174,45 @@ def test_a_folder_says_what_it_does_not_read(tmp_path: Path) -> None:
         *(f"{tmp_path}/{number}.h5" for number in range(3)), "2 more lines like these"
     ]  # fmt: skip
     assert said[0].filename == __file__
+
+
+def quantized_file(path: Path, scale: float) -> Path:
+    """FP8 codes with a scale for each row, and beside them NVFP4 with a scale of the tensor, and a norm."""
+    parts = {
+        "w.weight": ("F8_E4M3", [2, 4], bytes([0x38, 0x40, 0xB8, 0x7E, 0x30, 0, 0, 1])),
+        "w.weight_scale": ("F32", [2, 1], struct.pack("<2f", 0.5, 0.25)),
+        "v.weight": ("U8", [2, 8], bytes([0x21] * 16)),
+        "v.weight_scale": ("F8_E4M3", [2, 1], b"\x38\x40"),
+        "v.weight_scale_2": ("F32", [], struct.pack("<f", scale)),
+        "norm.weight": ("F32", [2], struct.pack("<2f", 1, 2)),
+    }
+    header, data = {}, b""
+    for name, (dtype, shape, content) in parts.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+@pytest.mark.parametrize("scale", [0.5, float("inf")])
+def test_quantized_tensors_have_the_verdict_of_the_command(tmp_path: Path, scale: float) -> None:
+    """The package says the words and numbers that --json prints."""
+    path = quantized_file(tmp_path / "q.safetensors", scale)
+    theirs = analyzed(path)
+    found = halfscope.analyze(path)
+    ours = found.to_dict()
+    assert ours["tensors"] == theirs["tensors"] or scale != 0.5  # infinities are null in one of them
+    for key in ("verdict", "quantized", "recommended_scale_log2", "joint_window_log2", "outliers", "first_hurt"):
+        assert ours[key] == theirs[key]
+    assert ("Quantize v.weight again" in str(found)) == (scale != 0.5)
+    assert found.quantized
+    assert found.recommended_scale is None
+    assert set(found.blocks) == {"w.weight", "v.weight"}
+    assert found.blocks["w.weight"].blocks == 2
+
+
+def test_arrays_are_not_quantized() -> None:
+    found = halfscope.analyze({"w": np.ones(4, np.float32)})
+    assert not found.quantized
+    assert "quantized" not in found.to_dict()

@@ -31,12 +31,7 @@ std::vector<std::string> verdict_of_blocks(const Analysis& analysis) {
   std::vector<NamedFindings> found;
   for (const AnalyzedTensor* tensor : with_blocks(analysis))
     found.push_back({tensor->report.name, &*tensor->blocks});
-  std::vector<std::string> sentences;
-  if (!found.empty()) sentences = quantized_verdict(found);
-  if (analysis.unread > 0)
-    sentences.push_back(
-        fmt::format("{} quantized tensor{} not read: no scale of a loss belongs to such a file.",
-                    analysis.unread, analysis.unread == 1 ? " is" : "s are"));
+  std::vector<std::string> sentences = quantized_verdict(found, analysis.unread);
   if (sentences.empty())
     sentences.emplace_back(
         "Leave out --group to see the blocks of quantized tensors: sums of several tensors have none.");
@@ -86,6 +81,11 @@ std::string layout_line(const AnalyzedTensor& tensor, std::size_t width) {
     if (kind.damage.empty() && list.count > 0)
       text += fmt::format("; {}: {}", kind.heading, first_indices(list));
   }
+  const BlockFindings& blocks = *tensor.blocks;
+  if (blocks.flushed.value_or(0) > 0)
+    text +=
+        fmt::format("; {} of the original's nonzero values are 0",
+                    share_text(static_cast<double>(*blocks.flushed) / static_cast<double>(blocks.nonzero)));
   return wrapped(text, width, "    ") + "\n";
 }
 
@@ -122,6 +122,8 @@ Json blocks_json(const BlockFindings& found) {
   Json json{{"layout", found.layout}, {"blocks", found.blocks}};
   for (const BlockKind& kind : block_kinds)
     json[kind.key] = kind.is_of_codes && !found.has_codes ? Json() : list_json(found.*kind.list);
+  if (found.flushed) json["flushed_of_original"] = {{"count", *found.flushed}, {"nonzero", found.nonzero}};
+  if (found.growth) json["growth"] = *found.growth;
   if (found.whole_scale) json["whole_scale"] = shortest(found.whole_scale->value);
   if (found.clipped) json["clipped"] = list_json(*found.clipped);
   return json;

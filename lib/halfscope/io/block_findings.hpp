@@ -38,6 +38,16 @@ struct WholeScale {
   [[nodiscard]] float factor() const { return divides ? 1 / value : value; }
 };
 
+/// Scales beside the codes that they multiply.
+struct ScaleRelations {
+  bool all_ones = false;    ///< every scale is 1
+  bool are_powers = false;  ///< every scale is a power of two
+  bool all_reach_largest =
+      false;  ///< every block of more than three, but those of zeros, has the largest code
+  float largest_code = 0;
+  double largest_step = 1;  ///< factor from a scale to the power of two above it, at most
+};
+
 /// The state of a quantized tensor's blocks; a block is in as many lists as apply.
 struct BlockFindings {
   std::string layout;  ///< "F8_E4M3 in blocks of 128 x 128, scales F32"
@@ -55,6 +65,14 @@ struct BlockFindings {
   /// Blocks of which a value of the original is beyond what their largest code stands for; where an original
   /// was given.
   std::optional<BlockList> clipped{};
+  /// Beside the original: nonzero values of it that became zero, and all of them.
+  std::optional<std::int64_t> flushed{};
+  std::int64_t nonzero = 0;
+  /// Factor by which the median block is larger than the original's, least squares in each; nothing without
+  /// an original or without blocks of rows and columns.
+  std::optional<double> growth{};
+  /// Relations of scales and codes, of a payload with FP32 scales; nothing of other layouts.
+  std::optional<ScaleRelations> relations{};
   /// A scale of the whole tensor. Under it the block of the largest value has the largest scale there is,
   /// which is no damage.
   std::optional<WholeScale> whole_scale{};
@@ -90,9 +108,10 @@ struct NamedFindings {
   const BlockFindings* findings = nullptr;
 };
 
-/// A sentence for each damage of each tensor, or one that there is none: what to do, and why. `tensors` has
-/// at least one.
-[[nodiscard]] std::vector<std::string> quantized_verdict(std::span<const NamedFindings> tensors);
+/// A sentence for each damage of each tensor and of tensors that a runtime fuses, or one that there is none:
+/// what to do, and why. Notes follow, and how many quantized tensors are `unread`.
+[[nodiscard]] std::vector<std::string> quantized_verdict(std::span<const NamedFindings> tensors,
+                                                         std::size_t unread);
 
 /// The first indices of a list: "0, 1, 2, ...".
 [[nodiscard]] std::string first_indices(const BlockList& list);

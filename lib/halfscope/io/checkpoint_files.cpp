@@ -27,11 +27,12 @@ void refuse_placeholders(const TensorFile& file, const std::string& path) {
   const std::vector<StoredTensor>& tensors = file.tensors();
   const std::string extension = std::filesystem::path(path).extension().string();
   const bool is_of_arrays = extension == ".npy" || extension == ".npz";
+  const std::vector<std::int64_t> nothing{0};
   const bool is_empty =
-      std::ranges::all_of(tensors, [](const StoredTensor& tensor) { return tensor.elements == 0; });
+      std::ranges::all_of(tensors, [&](const StoredTensor& tensor) { return tensor.shape == nothing; });
   if (tensors.empty() || !is_empty || is_of_arrays || !file.codes().empty()) return;
   throw InvalidArgument(fmt::format(
-      "{}: none of its {} tensors has an element, as DeepSpeed's ZeRO-3 saves placeholders; the weights are "
+      "{}: {} tensors and no element in them, as DeepSpeed's ZeRO-3 saves placeholders; the weights are "
       "in "
       "*_optim_states.pt: python zero_to_fp32.py . model.pt in their folder puts them together, and "
       "stage3_gather_16bit_weights_on_model_save saves them whole",

@@ -107,25 +107,51 @@ class ShownFile : public QuantizedFile {
     origins_.push_back({nullptr, std::move(source), 0});
   }
 
-  /// Blocks that clip values of the original.
+  /// Sums of one block beside the original.
+  struct BlockBeside {
+    float largest = 0;               ///< magnitude of the original
+    double product = 0, square = 0;  ///< sums over both, and over the original
+  };
+
+  /// Values that became zero, blocks that clip, and blocks that grew.
   void compare(std::size_t index, const TensorInFile& original, BlockFindings& found) const {
     const QuantizedTensor& tensor = *origins_[index].quantized;
     const std::vector<double> limits = tensor.limits(*file_);
-    if (limits.empty()) return;
-    std::vector<float> largest(limits.size(), 0.0f);
+    std::vector<BlockBeside> blocks(limits.size());
+    std::int64_t flushed = 0;
     const TensorPair pair({*this, index, "the file"}, original);
     for (const TensorPart& part : pair.parts()) {
       std::int64_t element = part.first;
-      pair.read(part, [&](std::span<const float>, std::span<const float> values) {
-        for (const float x : values) {
-          float& of_block = largest[static_cast<std::size_t>(tensor.block_of(element++))];
-          of_block = std::max(of_block, std::abs(x));
+      pair.read(part, [&](std::span<const float> values, std::span<const float> originals) {
+        for (std::size_t i = 0; i < values.size(); ++i, ++element) {
+          const float o = originals[i];
+          if (o != 0 && !std::isnan(o)) ++found.nonzero;
+          if (o != 0 && values[i] == 0) ++flushed;
+          if (blocks.empty()) continue;
+          BlockBeside& block = blocks[static_cast<std::size_t>(tensor.block_of(element))];
+          block.largest = std::max(block.largest, std::abs(o));
+          block.product += double{values[i]} * double{o};
+          block.square += double{o} * double{o};
         }
       });
     }
+    found.flushed = flushed;
+    if (!blocks.empty()) judge_beside(blocks, limits, found);
+  }
+
+  static void judge_beside(std::span<const BlockBeside> blocks, std::span<const double> limits,
+                           BlockFindings& found) {
     found.clipped.emplace();
-    for (std::size_t i = 0; i < limits.size(); ++i)
-      if (double{largest[i]} > limits[i]) found.clipped->add(static_cast<std::int64_t>(i));
+    std::vector<double> growths;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (double{blocks[i].largest} > limits[i]) found.clipped->add(static_cast<std::int64_t>(i));
+      const double growth = blocks[i].product / blocks[i].square;
+      if (std::isfinite(growth)) growths.push_back(growth);
+    }
+    if (growths.empty()) return;
+    const auto middle = growths.begin() + std::ssize(growths) / 2;
+    std::ranges::nth_element(growths, middle);
+    found.growth = *middle;
   }
 
   std::unique_ptr<TensorFile> file_;

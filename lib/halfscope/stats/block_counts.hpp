@@ -104,7 +104,7 @@ struct RowErrors {
   std::int64_t worst_row = 0;
 };
 
-/// What one scale for a whole tensor costs, where many values are flushed by it.
+/// Cost of one scale for a whole tensor, where it flushes many values.
 struct SharedScale {
   std::int64_t row = 0, column = 0;  ///< place of the finite element that sets the scale
   float largest = 0;                 ///< its magnitude
@@ -119,7 +119,7 @@ struct FormatCounts {
   /// that have more than 8 bits, which are cast as they are.
   std::optional<int> scale_log2{};
   RowErrors rows{};
-  std::optional<SharedScale> shared{};  ///< of a format with a scale_log2
+  std::optional<SharedScale> shared{};  ///< where there is a scale_log2
 };
 
 /// Values flushed of those that are finite and not zero.

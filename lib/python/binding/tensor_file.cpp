@@ -1,10 +1,12 @@
 // Files of tensors as NumPy arrays, for halfscope.analyze.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
@@ -23,7 +25,8 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* tensor_file_documentation =
-    R"doc(Each file's path, tensors by name, and what else it holds by name with the reason; then lines about all.
+    R"doc(Each file's path, tensors by name, what else it holds by name with the reason, findings of its quantized tensors
+by name, and how many of those are not read; then lines about all.
 
 paths: .npy, .npz, .safetensors, .gguf, checkpoints of PyTorch's, raw elements of `dtype`, which types the elements
 that NumPy saves as bytes too: f16, bf16, f32, f64, f8_e4m3 or f8_e5m2; folders of such files, globs, and indices of
@@ -52,13 +55,54 @@ nb::object read_tensor(const std::string& path, const TensorFile& file, std::siz
   }
 }
 
+/// A list of blocks as JSON has it.
+nb::dict dict_of(const BlockList& list) {
+  nb::dict found;
+  found["count"] = list.count;
+  found["indices"] = list.indices;
+  found["left_out"] = list.left_out();
+  return found;
+}
+
+/// Findings without an original, as `halfscope analyze --json` has them.
+nb::dict dict_of(const BlockFindings& findings) {
+  nb::dict found;
+  found["layout"] = findings.layout;
+  found["blocks"] = findings.blocks;
+  for (const BlockKind& kind : block_kinds) {
+    const bool is_there = findings.has_codes || !kind.is_of_codes;
+    found[kind.key] = is_there ? nb::object(dict_of(findings.*kind.list)) : nb::none();
+  }
+  if (findings.whole_scale) found["whole_scale"] = findings.whole_scale->value;
+  return found;
+}
+
+std::string verdict_on(const std::vector<std::pair<std::string, BlockFindings>>& tensors,
+                       std::size_t unread) {
+  std::vector<NamedFindings> named;
+  for (const auto& [name, findings] : tensors) named.push_back({name, &findings});
+  return fmt::format("{}", fmt::join(quantized_verdict(named, unread), " "));
+}
+
+void bind_block_findings(nb::module_& module) {
+  nb::class_<BlockFindings>(module, "BlockFindings", "State of a quantized tensor's blocks.")
+      .def_ro("layout", &BlockFindings::layout, "types of codes and scales, and the blocks, in words")
+      .def_ro("blocks", &BlockFindings::blocks)
+      .def(
+          "to_dict", [](const BlockFindings& found) { return dict_of(found); },
+          "The object under `blocks` that `halfscope analyze --json` prints.");
+  module.def("quantized_verdict", verdict_on, nb::arg("tensors"), nb::arg("unread"),
+             "Sentences on quantized tensors, pairs of a name and findings; `unread` others are not read.");
+}
+
 nb::tuple read_file(const std::string& path, const QuantizedFile& file) {
-  nb::dict tensors, skipped;
+  nb::dict tensors, skipped, findings;
   for (std::size_t i = 0; i < file.tensors().size(); ++i) {
     tensors[text_of(file.tensors()[i].name)] = read_tensor(path, file, i);
+    if (file.has_blocks(i)) findings[text_of(file.tensors()[i].name)] = file.findings(i, {});
   }
   for (const SkippedTensor& other : file.skipped()) skipped[text_of(other.name)] = other.reason;
-  return nb::make_tuple(std::filesystem::path(path), tensors, skipped);
+  return nb::make_tuple(std::filesystem::path(path), tensors, skipped, findings, file.unread().size());
 }
 
 nb::tuple read_files(const std::vector<std::filesystem::path>& words,
@@ -82,9 +126,11 @@ nb::tuple read_files(const std::vector<std::filesystem::path>& words,
 }  // namespace
 
 void bind_tensor_file(nb::module_& module) {
+  bind_block_findings(module);
   module.def("read_tensor_files", read_files, nb::arg("paths"), nb::arg("dtype").none() = nb::none(),
              nb::sig("def read_tensor_files(paths: list[str | os.PathLike], dtype: str | None = None) -> "
-                     "tuple[list[tuple[pathlib.Path, dict[str, numpy.ndarray], dict[str, str]]], list[str]]"),
+                     "tuple[list[tuple[pathlib.Path, dict[str, numpy.ndarray], dict[str, str], dict[str, "
+                     "BlockFindings], int]], list[str]]"),
              tensor_file_documentation);
 }
 

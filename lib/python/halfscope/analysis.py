@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.advice import HEADROOM, TOLERANCE, ScaleAdvice, canonical, named
 from halfscope.results.dataframes import frame
-from halfscope.tensor_files import FilePath, tensors_of
+from halfscope.tensor_files import FilePath, FileTensors, tensors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +21,46 @@ SHARES = ("max_abs", "lost_energy", "cosine")
 
 @dataclass(frozen=True, repr=False)
 class Analysis(ScaleAdvice):
-    """Result of `halfscope analyze`: counts per tensor of a cast at scale 1, and the advice about a scale."""
+    """Result of `halfscope analyze`: counts per tensor of a cast at scale 1, and the advice about a scale.
+
+    blocks: of quantized tensors of files, by name. unread: the number of quantized tensors that are not read.
+    """
 
     tensors: tuple[_core.TensorReport, ...]
+    blocks: Mapping[str, _core.BlockFindings] = field(default_factory=dict)
+    unread: int = 0
+
+    @property
+    def quantized(self) -> bool:
+        """Whether a tensor is quantized: then the verdict is on its blocks, and no loss scale is advised on."""
+        return bool(self.blocks) or self.unread > 0
+
+    @property
+    def verdict(self) -> str:
+        """Lines on the loss scale; of quantized tensors what is damaged, what to do, and why."""
+        if not self.quantized:
+            return super().verdict
+        return _core.quantized_verdict(list(self.blocks.items()), self.unread)
+
+    @property
+    def joint_window_log2(self) -> tuple[int, int] | None:
+        """(low, high): every scale from 2^low to 2^high fits every tensor. None where none does, or any does."""
+        return None if self.quantized else super().joint_window_log2
+
+    @property
+    def recommended_scale_log2(self) -> int | None:
+        """The scale to use, as ScaleAdvice says; None of quantized tensors."""
+        return None if self.quantized else super().recommended_scale_log2
+
+    @property
+    def first_hurt(self) -> tuple[str, ...]:
+        """The tensors that a scale below the window hurts first."""
+        return () if self.quantized else super().first_hurt
+
+    @property
+    def outliers(self) -> tuple[_core.Outlier, ...]:
+        """The tensors that the recommended scale does not fit, with what to do about each."""
+        return () if self.quantized else super().outliers
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tensor: the counts at scale 1, then the columns of ScaleAdvice. Raises ImportError without pandas.
@@ -44,8 +81,9 @@ class Analysis(ScaleAdvice):
         It lacks what only files have: `file`, `tensors` and `beyond_fp32` of a tensor, `files` and `analysed` of all.
         """
         outliers = [{"name": o.name, "remedy": o.remedy, "scale_log2": o.scale_log2} for o in self.outliers]
+        quantized = {"quantized": True} if self.quantized else {}
         return {
-            "format": self.format, "tensors": [_tensor(tensor) for tensor in self.tensors],
+            "format": self.format, "tensors": [_tensor(tensor, self.blocks) for tensor in self.tensors], **quantized,
             "joint_window_log2": _list(self.joint_window_log2), "recommended_scale_log2": self.recommended_scale_log2,
             "first_hurt": list(self.first_hurt), "verdict": self.verdict, "tolerance": self.tolerance,
             "headroom_log2": self.headroom, "outliers": outliers,
@@ -81,7 +119,9 @@ def analyze(
     format = canonical(format)
     reports = tuple(_report(name, array, format, tolerance) for name, array in named("analyze", tensors))
     fits = tuple(report.fit for report in reports)
-    return Analysis(format, tolerance, headroom, fits, _core.advise(fits, format, tolerance, headroom), reports)
+    advice = _core.advise(fits, format, tolerance, headroom)
+    blocks, unread = (tensors.blocks, tensors.unread) if isinstance(tensors, FileTensors) else ({}, 0)
+    return Analysis(format, tolerance, headroom, fits, advice, reports, blocks, unread)
 
 
 def _report(name: str, array: object, format: str, tolerance: float) -> _core.TensorReport:
@@ -91,11 +131,14 @@ def _report(name: str, array: object, format: str, tolerance: float) -> _core.Te
         raise type(error)(f"analyze: {error}") from None
 
 
-def _tensor(tensor: _core.TensorReport) -> dict:
+def _tensor(tensor: _core.TensorReport, blocks: Mapping[str, _core.BlockFindings]) -> dict:
     values = {name: getattr(tensor, name) for name in ("name", *COUNTS, *SHARES)}
     nonzero = tensor.elements - tensor.zeros - tensor.nonfinite
     shares = {f"{name}_share": getattr(tensor, name) / nonzero if nonzero else 0.0 for name in CASTS}
-    return {**values, "window_log2": _list(tensor.fit.window_log2), "any_scale": tensor.fit.any_scale, **shares}
+    found = blocks.get(tensor.name)
+    window = None if found else _list(tensor.fit.window_log2)
+    more = {"blocks": found.to_dict()} if found else {}
+    return {**values, "window_log2": window, "any_scale": tensor.fit.any_scale, **shares, **more}
 
 
 def _list(window: tuple[int, int] | None) -> list[int] | None:

@@ -13,6 +13,18 @@ FilePath: TypeAlias = "str | os.PathLike[str]"
 SHOWN = 3  # entries of a list that may be as long as the file
 
 
+class FileTensors(dict[str, Any]):
+    """Tensors of files by name, and what was found of the quantized ones.
+
+    blocks: findings by name. unread: the number of quantized tensors that are not read.
+    """
+
+    def __init__(self, tensors: Mapping[str, Any], blocks: Mapping[str, _core.BlockFindings], unread: int) -> None:
+        super().__init__(tensors)
+        self.blocks = dict(blocks)
+        self.unread = unread
+
+
 def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtype: str | None = None) -> Any:
     """The tensors of a file, or of several under "PATH:NAME"; anything that is no path is returned as it is.
 
@@ -30,17 +42,18 @@ def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtyp
     return given
 
 
-def _read(paths: Sequence[FilePath], dtype: str | None) -> dict[str, Any]:
+def _read(paths: Sequence[FilePath], dtype: str | None) -> FileTensors:
     files, lines = _core.read_tensor_files([os.fspath(path) for path in paths], dtype)
-    prefixes = [f"{_text(path)}:" if len(files) > 1 else "" for path, _, _ in files]
-    found = {
-        prefix + name: array for prefix, (_, tensors, _) in zip(prefixes, files) for name, array in tensors.items()
-    }
+    prefixes = [f"{_text(path)}:" if len(files) > 1 else "" for path, *_ in files]
+    found = FileTensors({}, {}, sum(unread for *_, unread in files))
+    for prefix, (_, tensors, _, blocks, _) in zip(prefixes, files):
+        found.update({prefix + name: array for name, array in tensors.items()})
+        found.blocks.update({prefix + name: findings for name, findings in blocks.items()})
     if not found:
-        path, _, skipped = files[0]
+        path, _, skipped, *_ = files[0]
         names = f": {_names(skipped)}" if skipped else ""
         raise ValueError(lines[0] if lines else f"{_text(path)}: holds no tensor of floating-point numbers{names}")
-    lines += [f"{_text(path)}: leaving out {_names(skipped)}" for path, _, skipped in files if skipped]
+    lines += [f"{_text(path)}: leaving out {_names(skipped)}" for path, _, skipped, *_ in files if skipped]
     for line in lines[:SHOWN] + ([f"{len(lines) - SHOWN} more lines like these"] if len(lines) > SHOWN else []):
         warnings.warn(line, stacklevel=4)
     return found

@@ -84,7 +84,7 @@ def test_every_tensor_is_that_of_torch_load(zipped: bool, protocol: int, tmp_pat
     # The older format has no storages of eight bits that torch.load would read back.
     state = checkpoint(*FLOATS, *(EIGHT_BITS if zipped else ()))
     torch.save(state, path, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
-    ((_, read, skipped),), problems = _core.read_tensor_files([path])
+    ((_, read, skipped, *_),), problems = _core.read_tensor_files([path])
     loaded = flat(load(path))
     expected = {name: tensor for name, tensor in loaded.items() if tensor.is_floating_point()}
     assert list(read) == list(expected)

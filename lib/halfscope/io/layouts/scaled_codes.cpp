@@ -43,6 +43,7 @@ class ScaledCodes : public QuantizedTensor {
     for (std::size_t i = 0; i < scales.size(); ++i)
       judge_block({static_cast<std::int64_t>(i), codes[i], scales[i]}, {payload_.largest, scales_.largest},
                   found);
+    if (!whole_ && scales_.type == nullptr) found.relations = relations_of(scales, codes);
     return found;
   }
 
@@ -60,6 +61,26 @@ class ScaledCodes : public QuantizedTensor {
   }
 
  private:
+  [[nodiscard]] ScaleRelations relations_of(std::span<const float> scales,
+                                            std::span<const float> codes) const {
+    constexpr int enough = 4;  // largest codes in as many blocks are no chance
+    ScaleRelations found{.all_ones = !scales.empty(), .are_powers = !scales.empty()};
+    int full = 0, others = 0;
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      int exponent = 0;
+      const double fraction =
+          std::isfinite(scales[i]) ? std::frexp(std::abs(double{scales[i]}), &exponent) : 0;
+      found.all_ones = found.all_ones && scales[i] == 1;
+      found.are_powers = found.are_powers && fraction == 0.5;
+      found.largest_code = std::max(found.largest_code, codes[i]);
+      if (fraction > 0.5) found.largest_step = std::max(found.largest_step, 1 / fraction);
+      full += codes[i] == payload_.largest ? 1 : 0;
+      others += codes[i] != 0 && codes[i] != payload_.largest ? 1 : 0;
+    }
+    found.all_reach_largest = full >= enough && others == 0;
+    return found;
+  }
+
   /// In the order in which the libraries of the two kinds of scales multiply.
   [[nodiscard]] float value_of(float code, float scale) const {
     if (!whole_) return code * scale;
