@@ -8,7 +8,7 @@ import torch
 
 from halfscope.torch.emulate.book import Book
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.mode import EmulatedArithmetic
+from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.parameters import Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.policy import Policy
@@ -19,7 +19,9 @@ def arithmetic() -> EmulatedArithmetic:
     model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1, "fp16")
     book.enabled = False
     caster = Caster(book, 0)
-    return EmulatedArithmetic(policy, Places(model, policy), caster, Parameters(model, policy, caster), (True, 1.0, {}))
+    return EmulatedArithmetic(
+        policy, Places(model, policy), caster, Parameters(model, policy, caster), ModeOptions(strict=True)
+    )
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:

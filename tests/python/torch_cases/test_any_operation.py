@@ -12,7 +12,7 @@ common = pytest.importorskip("torch.testing._internal.common_methods_invocations
 from torch import nn
 
 from halfscope.torch import diagnose
-from halfscope.torch.emulate.mode import UnknownOperation
+from halfscope.torch.emulate.decision import UnknownOperation
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 

@@ -60,13 +60,14 @@ class Session:
     def run(self, overrides: dict[str, Override] | None = None, policy: Policy | None = None) -> Outcome:
         """The step in the format, with remedies where given."""
         recorder = Recorder(self.format, self.scale)
-        options = Options(compare_steps=frozenset({1}), every=1, attention=self.attention)
+        options = Options(
+            compare_steps=frozenset({1}), every=1, attention=self.attention, changes=dict(overrides or {})
+        )
         emulation = Emulation(self.trainee, policy or self.policy, options)
 
         def observe(shadows: Any, arithmetic: Any) -> None:
             recorder.attach(shadows, arithmetic)
             arithmetic.find_site = current_site
-            arithmetic.overrides = dict(overrides or {})
             arithmetic.operands.see_cast = recorder.see_cast
             shadows.compares = False
             shadows.observer = lambda *about: recorder.see(Ran(*about))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from halfscope.torch.emulate.arithmetic.half_tensors import HalfTensors, has_hal
 from halfscope.torch.emulate.arithmetic.results import Results
 from halfscope.torch.emulate.arithmetic.updates import Updates
 from halfscope.torch.emulate.casts import Caster
+from halfscope.torch.emulate.decision import Decisions, Precision, UnknownOperation
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.ranks.data_parallel import ALL_REDUCE, Wire
@@ -20,15 +23,22 @@ from halfscope.torch.emulate.widths import Widths
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, autocast_list, is_composed, operation_of
+from halfscope.torch.operations.table import Kind, Operation, is_composed, operation_of
 from halfscope.torch.policy import Policy
 from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, map_complex, results
 
+
+@dataclass(frozen=True)
+class ModeOptions:
+    """Options of the mode, beside its policy."""
+
+    strict: bool = False  # whether operations without a rule are refused
+    attention_scale: float = 1.0  # of the probabilities of tiled attention
+    without_rule: dict[str, str] = field(default_factory=dict)  # to be filled: operations, and the first module of each
+    changes: Mapping[str, Override] = field(default_factory=dict)  # of a trial, by row
+
+
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
-
-
-class UnknownOperation(RuntimeError):
-    """Raised in strict emulation for an operation without a rule, and for one that a policy refuses."""
 
 
 class EmulatedArithmetic(TorchDispatchMode):
@@ -45,30 +55,29 @@ class EmulatedArithmetic(TorchDispatchMode):
         places: Places,
         caster: Caster,
         parameters: Parameters,
-        options: tuple[bool, float, dict[str, str]],
+        options: ModeOptions,
     ) -> None:
-        """options: whether operations without a rule are refused, the scale of tiled attention's probabilities, and
-        where to note operations without a rule, by name, with the first module that called them.
-        """
         super().__init__()
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters = parameters
-        self._strict, attention_scale, self._without_rule = options
-        self._results = Results(policy, places, caster, parameters, attention_scale)
+        self._options = options
+        self._results = Results(policy, places, caster, parameters, options.attention_scale)
         self.marks, self.operands = self._results.marks, self._results.operands
         self.weight_gradient = self._results.weight_gradient
         self.product_operands = self._results.product_operands
         self.product_operands.latest = lambda: self.latest
         self._widths = Widths(policy, parameters, self.marks)
+        self._decisions = Decisions(policy, places, self._widths, options.changes)
         self.is_narrow = self._widths.is_narrow
-        self.half = HalfTensors(caster, places.forward, parameters.owner, attention_scale, self.product_operands)
+        self.half = HalfTensors(
+            caster, places.forward, parameters.owner, options.attention_scale, self.product_operands
+        )
         self.updates = Updates(caster, parameters)
         self.shadows: Any = None  # for a step that is compared with FP32
         self.zeros: Any = None  # for a step whose zeros get a cause
         self.trail: Any = None  # for a training whose first overflow is to be described
         self.latest: Forward | None = None  # the operation of a forward pass that was run last
         self.find_site: Callable[[], Any] | None = None  # for a diagnosis: where the source calls an operation
-        self.overrides: dict[str, Override] = {}  # by row: operations that a diagnosis changes
         self.wire: Wire | None = None  # for a model that several ranks train
         self.shards: ShardOperations | None = None  # for a model that they share
         self._lines: dict[Any, Operation] = {}
@@ -179,39 +188,29 @@ class EmulatedArithmetic(TorchDispatchMode):
         """Notes an operation without a rule: FP32 inside, one rounding of its result; an error in strict emulation."""
         where = f" in module '{place.module}'" if place is not None else ""
         reason = f": {line.reason}" if line.reason else ""
-        if self._strict:
+        if self._options.strict:
             raise UnknownOperation(
                 f"emulate: no rule for the operation {line.name}{where}{reason}; without strict=True it is computed in "
                 "FP32 and its result rounded once"
             )
-        self._without_rule.setdefault(f"{line.name}{reason}", "" if place is None else place.module)
+        self._options.without_rule.setdefault(f"{line.name}{reason}", "" if place is None else place.module)
 
     def _inside(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        chosen = autocast_list(line, self._policy)
-        if chosen == "refuse":
-            raise UnknownOperation(f"emulate: policy {self._policy.name} refuses {line.listed} ('{place.module}')")
+        self._decisions.check(line, place)
         if place.region is Region.BACKWARD:
             return self._gradient(func, line, place, args, kwargs)
-        if self._policy.fp32_parameters and self._places.autocast_is_off and self._widths.has_wide(args, place):
-            chosen = "deny"
-        is_cast_up = not (self._policy.fp32_parameters and chosen == "allow") and self._widths.is_cast_up(
-            line, args, bool(self._results.written_by(func))
-        )
-        number = self._number(line, place)
-        is_wide = (
-            line.kind is Kind.LOSS
-            or chosen == "deny"
-            or (chosen == "infer" and self._widths.has_wide(args, place))
-            or (line.kind is not Kind.EXACT and self._policy.operations.keep(place.module, line, number))
-        )
-        override = self._note(line, place, number, is_wide or is_cast_up)
+        number, written = self._number(line, place), bool(self._results.written_by(func))
+        decision = self._decisions.of_forward(line, place, args, number, written)
+        change = decision.change
+        self._note(line, place, number, decision.is_wide)
         self.product_operands.note(line, place, args)
-        if override is not None:
-            return self._overridden(override, func, line, args, kwargs)
-        if not is_wide and not is_cast_up:
-            return self._results.forward(func, line, place, args, kwargs)
-        result = self._results.outside(func, line, args, kwargs)
-        if is_cast_up:
+        if change is not None:
+            args, kwargs = change.arguments(args, kwargs)
+        compute = self._results.outside if decision.is_wide else partial(self._results.forward, place=place)
+        result = compute(func, line, args=args, kwargs=kwargs)
+        if change is not None:
+            result = change.result(result)
+        if decision.precision is Precision.FP32_KEPT:
             self._results.mark_wide(result, is_gradient=False)
         return result
 
@@ -235,19 +234,6 @@ class EmulatedArithmetic(TorchDispatchMode):
         """An operation of a diagnosis, outside of the model, for its backward pass."""
         self._places.nodes.note(forward)
 
-    def _overridden(self, override: Override, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """An operation with a remedy: with other arguments, and in FP32 where it says so."""
-        args, kwargs = override.arguments(args, kwargs)
-        place = self._places.now()
-        assert place is not None and self.latest is not None
-        if not override.is_wide:
-            result = override.result(self._results.forward(func, line, place, args, kwargs))
-        else:
-            self.latest.is_wide = True
-            result = override.result(self._results.outside(func, line, args, kwargs))
-            self._results.mark_wide(result, is_gradient=False)
-        return result
-
     def _number(self, line: Operation, place: Place) -> int:
         """That of a forward operation among those of its name in the module's call."""
         number = self._places.count(place, line.name)
@@ -255,30 +241,22 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._places.computed.add(place, line, number)
         return number
 
-    def _note(self, line: Operation, place: Place, number: int, is_wide: bool) -> Override | None:
+    def _note(self, line: Operation, place: Place, number: int, is_wide: bool) -> None:
         row = self._places.row(place, line.name, number)
-        override = self.overrides.get(row) if self.overrides else None
         looks = self.find_site is not None and (self.trail is None or self.trail.is_open)
         site = self.find_site() if looks and self.find_site is not None else None
         self.latest = Forward(line.name, place.tensor(line.name), row, is_wide, site=site)
         self._places.nodes.note(self.latest)
-        return override
 
     def _gradient(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        """In the precision of the forward operation, where that is known."""
-        forward, chosen = self._places.forward(), autocast_list(line, self._policy)
-        if forward is None:
-            is_wide = (
-                line.kind is Kind.LOSS or chosen == "deny" or (chosen == "infer" and self._widths.has_wide(args, place))
-            )
-        else:
-            is_wide = forward.is_wide
-        if not is_wide:
+        forward = self._places.forward()
+        decision = self._decisions.of_backward(line, place, args, forward)
+        if not decision.is_wide:
             return self._results.backward(func, line, place, args, kwargs)
         if forward is not None:
             args = self.operands.settled(args, line, place)
         result = self._results.outside(func, line, args, kwargs)
-        if forward is not None and not forward.narrows and line.kind is not Kind.LOSS:
+        if decision.precision is Precision.FP32_KEPT:
             self._results.mark_wide(result, is_gradient=True)
         return result
 
@@ -288,7 +266,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         assert place is not None
         narrow = not self._policy.fp32_parameters or self._widths.is_narrow(tensor, place)
         name = place.tensor("to")
-        if name in self.overrides and self.overrides[name].is_wide:
+        if self._decisions.keeps(name):
             return tensor.clone()
         self._places.nodes.note(Forward("to", name, name, is_to_fp32, is_to_fp32 and narrow))
         source = tensor

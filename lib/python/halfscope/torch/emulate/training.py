@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from halfscope.torch.emulate.arithmetic.own_casts import OwnCasts
 from halfscope.torch.emulate.book import Book, ShardCounts
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.live_trail import LiveTrail
-from halfscope.torch.emulate.mode import EmulatedArithmetic
+from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places, replace_attribute
@@ -33,6 +33,7 @@ from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.exact import Shadows
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.twins.zeros import ZeroCauses
+from halfscope.torch.events.change import Override
 from halfscope.torch.events.place import Computed
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.operands import Format
@@ -68,6 +69,7 @@ class Options:
     attention: str = "fused"
     floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
+    changes: Mapping[str, Override] = field(default_factory=dict)  # of a trial, by row: operations computed otherwise
 
 
 @dataclass
@@ -106,8 +108,8 @@ class EmulatedTraining:
         self._sharding = sharding_of(trainee.model)
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         self._attention = self._way_of_attention()
-        arithmetic_options = options.strict, self._attention.scale, findings.without_rule
-        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, arithmetic_options)
+        mode_options = ModeOptions(options.strict, self._attention.scale, findings.without_rule, options.changes)
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, mode_options)
         self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         self._rounds = any(own.rounds for own in formats)
