@@ -30,7 +30,7 @@ class Precision(Enum):
 @dataclass(frozen=True)
 class Decision:
     precision: Precision
-    change: Override | None = None  # of a trial
+    change: Override | None = None  # a trial's
 
     @property
     def is_wide(self) -> bool:

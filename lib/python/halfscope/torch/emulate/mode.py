@@ -33,9 +33,9 @@ class ModeOptions:
     """Options of the mode, beside its policy."""
 
     strict: bool = False  # whether operations without a rule are refused
-    attention_scale: float = 1.0  # of the probabilities of tiled attention
+    attention_scale: float = 1.0  # for the probabilities of tiled attention
     without_rule: dict[str, str] = field(default_factory=dict)  # to be filled: operations, and the first module of each
-    changes: Mapping[str, Override] = field(default_factory=dict)  # of a trial, by row
+    changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row
 
 
 _NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)

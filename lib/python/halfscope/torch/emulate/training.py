@@ -69,7 +69,7 @@ class Options:
     attention: str = "fused"
     floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
-    changes: Mapping[str, Override] = field(default_factory=dict)  # of a trial, by row: operations computed otherwise
+    changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row: operations computed otherwise
 
 
 @dataclass

@@ -93,7 +93,7 @@ def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale
 def _gradients_within(
     context: AbstractContextManager, model: torch.nn.Module, loss: Callable[[], torch.Tensor], scale: float
 ) -> dict[str, torch.Tensor]:
-    """The same of a pass inside of `context`, as they arrive at the weights; the weights' own gradients stay."""
+    """Gradients of a pass inside of `context`, as they arrive at the weights; the weights' own gradients stay."""
     kept = {name: weight.grad for name, weight in model.named_parameters()}
     for weight in model.parameters():
         weight.grad = None
