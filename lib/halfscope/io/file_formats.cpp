@@ -22,7 +22,9 @@ constexpr std::int64_t most_of_small = std::int64_t{1} << 20;
 void require_room(const StoredTensor& tensor, std::int64_t axis) {
   const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
   if (!is_held(tensor, around)) return;
-  const double copies = around.inner == 1 ? 1 : 2;  // one more while the axis is brought to the end
+  const bool in_order = tensor.axes.empty() && tensor.access == Access::random;
+  const double copies =
+      around.inner == 1 || in_order ? 1 : 2;  // one more while the axis is brought to the end
   const double needed = copies * sizeof(float) * static_cast<double>(tensor.elements);
   const double memory =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));

@@ -1,8 +1,12 @@
 // Matrices tile by tile, each tile for all formats at once.
 #include <halfscope/io/detail/tensor_matrix.hpp>
 
-#include <algorithm>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <exception>
+
+#include <halfscope/core/parallel.hpp>
 #include <halfscope/io/detail/row_errors.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/io/file_formats.hpp>
@@ -20,6 +24,47 @@ struct TileCounts {
   FormatCounter::SumsByFormat sums{};
 };
 
+/// Fewer and larger pages, where the system has them: a tensor is written across all of them.
+void ask_for_large_pages(std::span<float> values) {
+  constexpr std::uintptr_t page = 1 << 21;
+  const auto begin = (reinterpret_cast<std::uintptr_t>(values.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(values.data() + values.size()) / page * page;
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+/// Reads a tensor that lies in its order, (outer, length, inner), as (outer, inner, length): some indices
+/// along the axis at a time, on all threads.
+void read_turned(const TensorFile& file, std::size_t index, const detail::AroundAxis& around,
+                 std::span<float> out) {
+  constexpr std::int64_t at_once = 32, width = 16;   // lines of a cache on both sides
+  const std::int64_t stride = around.inner + width;  // no power of two, whose lines share a place in a cache
+  const std::int64_t bands = (around.length + at_once - 1) / at_once;
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(around.outer * bands));
+  parallel_for(around.outer * bands, [&](std::int64_t i) noexcept {
+    try {
+      thread_local std::vector<float> buffer;
+      const std::int64_t outer = i / bands, at = i % bands * at_once;
+      const std::int64_t count = std::min(at_once, around.length - at);
+      buffer.resize(static_cast<std::size_t>(count * stride));
+      for (std::int64_t k = 0; k < count; ++k)
+        file.read_into(index, (outer * around.length + at + k) * around.inner,
+                       std::span(buffer).subspan(static_cast<std::size_t>(k * stride),
+                                                 static_cast<std::size_t>(around.inner)));
+      float* const to = out.data() + outer * around.length * around.inner + at;
+      for (std::int64_t first = 0; first < around.inner; first += width) {
+        const std::int64_t last = std::min(first + width, around.inner);
+        for (std::int64_t row = first; row < last; ++row)
+          for (std::int64_t k = 0; k < count; ++k)
+            to[row * around.length + k] = buffer[static_cast<std::size_t>(k * stride + row)];
+      }
+    } catch (...) {
+      errors[static_cast<std::size_t>(i)] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 std::vector<FormatCounts> finished(std::vector<FormatCounts> counts, RowErrorList& rows,
                                    const TensorMatrix& matrix, std::span<const TensorFormat> formats) {
   rows.finish(counts);
@@ -35,14 +80,23 @@ TensorMatrix::TensorMatrix(const TensorFile& file, std::size_t index, std::int64
   shape_ = matrix_along(tensor.shape, axis, tensor.name);
   const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
   if (!is_held(tensor, around)) return;
-  held_.resize(static_cast<std::size_t>(tensor.elements));
-  file.read_row_major(index, held_);
-  if (around.inner != 1) {
-    std::vector<float> moved(held_.size());
-    detail::bring_axis_last(std::span<const float>(held_), around, std::span(moved));
-    held_ = std::move(moved);
+  const auto elements = static_cast<std::size_t>(tensor.elements);
+  held_ = std::make_unique_for_overwrite<float[]>(elements);
+  const std::span<float> held(held_.get(), elements);
+  ask_for_large_pages(held);
+  in_memory_ = held;
+  const bool in_order = tensor.axes.empty() && tensor.access == Access::random;
+  if (in_order) {
+    read_turned(file, index, around, held);
+    return;
   }
-  in_memory_ = held_;
+  if (around.inner == 1) {
+    file.read_row_major(index, held);
+    return;
+  }
+  std::vector<float> values(elements);
+  file.read_row_major(index, values);
+  detail::bring_axis_last(std::span<const float>(values), around, held);
 }
 
 std::span<const float> TensorMatrix::tile(const MatrixTile& tile, std::vector<float>& buffer) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -46,7 +47,7 @@ class TensorMatrix {
   const TensorFile* file_ = nullptr;
   std::size_t index_ = 0;
   MatrixShape shape_{};
-  std::vector<float> held_{};           ///< the matrix of a file that is read as a whole
+  std::unique_ptr<float[]> held_{};     ///< the matrix of a file that is read as a whole
   std::span<const float> in_memory_{};  ///< the matrix; empty where it is read from the file
 };
 
