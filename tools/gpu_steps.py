@@ -98,7 +98,7 @@ def run_layers(check: Check) -> str:
 
 def run_captures(check: Check) -> str:
     folder = check.out / "captures"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # an earlier call of --first may have left some
     return check.run("captures", check.programs["halfscope_capture"], "--out", folder).strip().splitlines()[-1]
 
 

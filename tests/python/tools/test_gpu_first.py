@@ -15,6 +15,7 @@ import pytest
 
 import gpu_carry
 import gpu_first
+import gpu_steps
 import parity_data
 from gpu_first import First, Step, run_all, take_up
 from gpu_first_plan import SANITIZED, SEEDS, TRAININGS
@@ -129,6 +130,23 @@ def test_a_second_call_goes_on_with_what_is_left(bench: Bench) -> None:
     # The second call had what the first one packed, and packed it again.
     with tarfile.open(bench.folder / "out/a.tar.gz") as archive:
         assert archive.extractfile("a.log").read() == b"a 1\na 2\na 2\n"
+
+
+def test_captures_that_failed_are_made_again(bench: Bench) -> None:
+    program = bench.folder / "halfscope_capture"
+    program.write_text('#!/bin/sh\ntouch "$2/x.capture"; echo "40 sets equal"; exit "${status:-0}"\n')
+    program.chmod(0o755)
+
+    def capture() -> str:
+        bench.first.check.programs["halfscope_capture"] = program
+        return gpu_steps.run_captures(bench.first.check)
+
+    bench.patch.setenv("status", "1")
+    status, steps = bench.call(bench.step("captures", "captures", 10, capture))
+    assert status == FAILED and "status 1" in steps["captures"]["detail"]
+    bench.patch.setenv("status", "0")
+    status, steps = bench.call(bench.step("captures", "captures", 10, capture))
+    assert status == 0 and steps["captures"]["detail"] == "40 sets equal"
 
 
 def test_results_of_something_else_are_left_alone(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
