@@ -162,8 +162,10 @@ def _stored_averages(session: Session, outcome: Outcome, exact: Outcome) -> list
         if before is None or not after.is_floating_point():
             continue
         changes = after.float() - before.float()
-        # A change that another rounding of the step undoes is round-off about an average that does not move.
+        # Changes that another rounding of the step undoes are round-off about an average that does not move.
         moved = (changes != 0) & ((after.float() - outcome.buffers[name].float()).abs() < changes.abs() / 2)
+        if 2 * int(moved.sum()) < int((changes != 0).sum()):
+            continue
         stored = halfscope.round(before.float().contiguous(), session.format.name)
         stays = halfscope.round((stored + changes).contiguous(), session.format.name) == stored
         lost = int((stays & moved).sum())
