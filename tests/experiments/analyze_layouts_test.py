@@ -246,6 +246,21 @@ class Layouts(QuantizedFiles):
             "66.67 % of the original's nonzero values are 0", self.run_ok("analyze", path, "--against", original)
         )
 
+    def test_a_file_beside_an_index_that_does_not_name_it(self):
+        """A shard of another save: it is named, and no part of the model; by itself it is read."""
+        folder = self.folder / "stray"
+        folder.mkdir()
+        for name in ("a", "b", "old"):
+            (folder / f"{name}.safetensors").write_bytes(safetensors({f"{name[0]}.w": ("F32", [1], floats([1.0]))}))
+        where = {"a.w": "a.safetensors", "b.w": "b.safetensors"}
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+        found = json.loads(self.run_ok("analyze", folder, "--json"))
+        self.assertEqual(sorted(tensor["name"].split(":")[-1] for tensor in found["tensors"]), ["a.w", "b.w"])
+        (stray,) = found["not_read"]
+        self.assertTrue(stray["file"].endswith("old.safetensors"))
+        self.assertIn("model.safetensors.index.json beside it does not name it", stray["reason"])
+        self.assertEqual(len(self.analyze(folder / "old.safetensors")), 1)
+
     def test_placeholders_of_zero_are_refused(self):
         """ZeRO's third stage saves tensors of shape [0]; one with elements beside them makes a file of it."""
         empty = {f"w{i}": ("BF16", [0], b"") for i in range(3)}

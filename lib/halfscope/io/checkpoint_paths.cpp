@@ -129,6 +129,25 @@ void add_index(const std::string& path, ExpandedPaths& found) {
   }
 }
 
+/// Files beside the shards of an index that it does not name: of another save, as may be, under the same
+/// names.
+void leave_out_strays(const std::string& index, ExpandedPaths& found) {
+  const fs::path folder = fs::path(index).parent_path();
+  std::string ending;
+  for (const auto& [file, shard] : found.indexed)
+    if (shard.index == index) ending = fs::path(file).extension().string();
+  std::erase_if(found.files, [&](const std::string& file) {
+    const fs::path path = file;
+    const bool is_stray =
+        path.parent_path() == folder && path.extension() == ending && !found.indexed.contains(file);
+    if (is_stray)
+      found.not_read.push_back(
+          {file, fmt::format("{} beside it does not name it; give the file by itself to look at it",
+                             printable(fs::path(index).filename()))});
+    return is_stray;
+  });
+}
+
 /// A folder's indices name some of its files, and tell what is missing in it.
 void add_folder(const std::string& path, ExpandedPaths& found) {
   const FolderContents contents = contents_of(path);
@@ -138,6 +157,7 @@ void add_folder(const std::string& path, ExpandedPaths& found) {
   for (const std::string& index : contents.indices) {
     try {
       add_index(index, found);
+      leave_out_strays(index, found);
     } catch (const InvalidArgument&) {
       continue;  // nobody has named it: it may be the index of something else
     }
