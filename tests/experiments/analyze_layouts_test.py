@@ -109,6 +109,15 @@ class Layouts(QuantizedFiles):
         path = self.write_in("bias", {"b.weight": codes, "b.bias": ("F32", [2], floats([1.0, 2.0]))})
         self.assertEqual({t["name"]: float(t["max_abs"]) for t in self.analyze(path)}, {"b.weight": 448, "b.bias": 2})
 
+    def test_scales_of_the_tensor_under_other_names(self):
+        """A global scale divides, as compressed-tensors has it; another one than 1 under an unknown name is named."""
+        blocks = {"w": ("U8", [1, 8], b"\x22" * 8), "w_scale": ("F8_E4M3", [1, 1], b"\x38")}
+        for name, value in (("w_scale_2", 4), ("w_global_scale", 0.25)):
+            (found,) = self.analyze(self.write_in(name, {**blocks, name: ("F32", [], floats([4.0]))}))
+            self.assertEqual(float(found["max_abs"]), value)
+        path = self.write_in("unknown", {**blocks, "w_scale_global": ("F32", [], floats([4.0]))})
+        self.refuse("analyze", path, says=['"w_scale_global" may multiply or divide'])
+
     def test_two_payloads_of_a_module_keep_their_scales(self):
         path = self.write_in(
             "two",
