@@ -54,6 +54,7 @@ class ShownFile : public QuantizedFile {
     for (const SkippedTensor& skipped : file_->skipped())
       if (!left_out.contains(skipped.name)) skipped_.push_back(skipped);
     reading_.beside = nullptr;  // it looks through what the caller has
+    parts_.forget_names();
   }
 
   const std::vector<std::string>& problems() const override { return parts_.problems(); }

@@ -78,6 +78,14 @@ bool FileParts::is_all_zero(const StoredCodes& codes) const {
   return true;
 }
 
+void FileParts::forget_names() {
+  names_.tensors = {};
+  names_.codes = {};
+  names_.skipped = {};
+  sorted_ = {};
+  taken_ = {};
+}
+
 void FileParts::refuse(const std::string& name, const std::string& why) {
   note(name, fmt::format("is not read: {}", why));
   take(name);

@@ -52,6 +52,8 @@ class FileParts {
   /// A line about a tensor that is read all the same.
   void note(const std::string& name, const std::string& line);
 
+  /// Gives back the memory of the names, once all layouts have looked.
+  void forget_names();
   [[nodiscard]] const std::set<std::string>& taken() const { return taken_; }
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   [[nodiscard]] const std::vector<std::string>& unread() const { return unread_; }
