@@ -9,12 +9,12 @@
 
 #include <halfscope/core/names.hpp>
 
-#include "experiments/results/as_good.hpp"
+#include "experiments/results/judgement.hpp"
 
 namespace halfscope {
 
 /// A training is harmed where its loss ends more than this share above that of FP32 with the same seed.
-inline constexpr double harmful = most_tolerated;
+inline constexpr double harmful = usual_margin;
 
 /// One training at a loss scale beside the same seed's FP32 run.
 struct HarmTraining {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "experiments/analyses/analyses.hpp"
-#include "experiments/results/as_good.hpp"
+#include "experiments/results/judgement.hpp"
 
 namespace halfscope {
 namespace loss_scalers {

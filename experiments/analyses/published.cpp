@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "experiments/analyses/analyses.hpp"
-#include "experiments/results/as_good.hpp"
 #include "experiments/results/comparison.hpp"
+#include "experiments/results/judgement.hpp"
 
 namespace halfscope {
 namespace published {

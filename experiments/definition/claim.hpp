@@ -12,18 +12,18 @@
 namespace halfscope {
 
 /// How an arm should end beside its baseline.
-enum class Expected : std::uint8_t { as_good, worse, within_seeds };
+enum class Expected : std::uint8_t { as_good, worse, better };
 template <>
-inline constexpr std::array<std::string_view, 3> enum_names<Expected>{"as_good", "worse", "within_seeds"};
+inline constexpr std::array<std::string_view, 3> enum_names<Expected>{"as_good", "worse", "better"};
 
-/// `arm` falls behind `baseline` by at most `tolerance` (as_good), or by more or by diverging (worse), or by
-/// at most the distance between the best and the worst of the baseline's seeds, of which there are two or
-/// more (within_seeds). The tolerance is in the metric's unit; a share of the baseline where the metric is
-/// compared by ratio.
+/// `arm` ends within `margin` of `baseline`, on either side (as_good), or behind it (worse) or ahead of it
+/// (better) by more than `margin`. The margin is in the metric's unit; a share of the baseline where the
+/// metric is compared by ratio.
 struct Expectation {
   std::string arm, baseline;
   Expected expected = Expected::as_good;
-  double tolerance = 0;
+  double margin = 0;     ///< above 0 for as_good
+  std::string reason{};  ///< why the margin is as large as this, a sentence
 
   bool operator==(const Expectation&) const = default;
 };

@@ -27,8 +27,8 @@ struct Arm {
 
 /// How large the networks, batches and images of an experiment are.
 enum class RunSize : std::uint8_t {
-  small,  ///< minutes on two cores: where the paper's losses average over millions of positions,
-          ///< `loss_weight` stands for them
+  small,  ///< minutes on two cores: where the paper's losses are means over millions of positions, a factor
+          ///< on the loss, `loss_weight`, stands for them
   full,   ///< as many real positions, on one data-center GPU
   smoke,  ///< seconds, to see that everything runs: the results mean nothing
 };

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace halfscope {
 namespace {
 
-constexpr std::array<std::string_view, 2> claim_keys{"text", "expect"};
-constexpr std::array<std::string_view, 4> expectation_keys{"arm", "baseline", "expected", "tolerance"};
+constexpr std::array<std::string_view, 4> claim_keys{"text", "expect", "margin", "reason"};
+constexpr std::array<std::string_view, 5> expectation_keys{"arm", "baseline", "expected", "margin", "reason"};
 constexpr std::array<std::string_view, 5> published_keys{"row", "baseline", "arm", "paper_baseline",
                                                          "paper_arm"};
 constexpr std::array<std::string_view, 4> harm_keys{"name", "baseline", "loss", "set"};
@@ -91,14 +92,26 @@ class JudgementReader {
     const toml::table& claim = table(entry, claim_keys);
     require(entry, "text");
     read_text(claim, "text", to_.claim.text);
+    Expectation usual;
+    read_margin(claim, usual);
     file_.with_entry(claim, "expect", [&](const TomlEntry& expected) {
       to_.claim.expectations =
-          list<Expectation>(expected, [&](const TomlEntry& one) { return expectation(one); });
+          list<Expectation>(expected, [&](const TomlEntry& one) { return expectation(one, usual); });
     });
   }
 
-  Expectation expectation(const TomlEntry& entry) const {
-    Expectation found;
+  /// A margin of one's own has a reason of its own.
+  void read_margin(const toml::table& from, Expectation& to) const {
+    if (from.contains("margin")) to.reason.clear();
+    read_number(from, "margin", to.margin);
+    if (!(to.margin >= 0 && std::isfinite(to.margin)))
+      throw InvalidArgument("margin: give a number from 0 on");
+    read_text(from, "reason", to.reason);
+  }
+
+  /// `usual` has the margin and the reason of the claim.
+  Expectation expectation(const TomlEntry& entry, const Expectation& usual = {}) const {
+    Expectation found = usual;
     const toml::table& from = table(entry, expectation_keys);
     require(entry, "arm");
     read_arm(from, "arm", found.arm);
@@ -108,9 +121,9 @@ class JudgementReader {
       throw InvalidArgument(fmt::format("arm {} has no baseline; give one here", found.arm));
     require(entry, "expected");
     read_enum(from, "expected", found.expected);
-    if (found.expected != Expected::within_seeds) require(entry, "tolerance");
-    read_number(from, "tolerance", found.tolerance);
-    if (found.tolerance < 0) throw InvalidArgument("tolerance: give a number from 0 on");
+    read_margin(from, found);
+    if (found.expected == Expected::as_good && found.margin == 0)
+      throw InvalidArgument("as_good needs a margin above 0, here or in [claim]");
     return found;
   }
 
@@ -121,7 +134,7 @@ class JudgementReader {
     const auto found = std::ranges::find(to_.claim.expectations, arm, &Expectation::arm);
     if (found == to_.claim.expectations.end())
       throw InvalidArgument(fmt::format(
-          "the claim expects nothing of {}; give {{arm = ..., expected = ..., tolerance = ...}}", arm));
+          "the claim expects nothing of {}; give {{arm = ..., expected = ..., margin = ...}}", arm));
     return *found;
   }
 

@@ -35,7 +35,8 @@ std::string expectation_text(const Expectation& expectation) {
   InlineTable table;
   table.text("arm", expectation.arm).text("baseline", expectation.baseline);
   table.text("expected", std::string(name_of(expectation.expected)));
-  return table.add("tolerance", fmt::format("{}", expectation.tolerance)).str();
+  table.add("margin", fmt::format("{}", expectation.margin));
+  return table.text("reason", expectation.reason).str();
 }
 
 std::string sentence_text(const Sentence& sentence) {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "experiments/results/arm_columns.hpp"
-#include "experiments/results/as_good.hpp"
 #include "experiments/results/divergence.hpp"
+#include "experiments/results/judgement.hpp"
 
 namespace halfscope {
 namespace {
@@ -91,7 +91,7 @@ std::vector<std::string> filled(const std::vector<Sentence>& sentences, const Ex
 
 std::optional<std::string> filled(const Sentence& sentence, const ExperimentSummary& summary) {
   const bool is_said = std::ranges::all_of(sentence.when, [&](const Expectation& expectation) {
-    return holds(summary, expectation).value_or(false);
+    return judge(summary, expectation) == Judgement::holds;
   });
   if (!is_said && sentence.otherwise.empty()) return std::nullopt;
   std::optional<std::string> text = filled(is_said ? sentence.text : sentence.otherwise, summary);

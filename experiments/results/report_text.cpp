@@ -10,6 +10,7 @@
 #include <halfscope/core/escape.hpp>
 
 #include "experiments/results/arm_table.hpp"
+#include "experiments/results/claim_table.hpp"
 #include "experiments/results/setting_differences.hpp"
 #include "experiments/results/verdict.hpp"
 
@@ -69,6 +70,17 @@ std::string settings_lines(const ExperimentSummary& summary, std::size_t width) 
   return text.empty() ? "" : "\n" + text;
 }
 
+/// The claim's expectations with their intervals, and the reasons of their margins.
+std::string claim_lines(const Experiment& experiment, const ExperimentSummary& summary, std::size_t width) {
+  if (experiment.claim.expectations.empty()) return "";
+  std::string text = "\n  claim, judged by differences over seeds: how far each arm ends behind\n\n" +
+                     write_table(claim_table(experiment, summary), {TableFormat::text, width}) + "\n";
+  for (const std::string& reason : margin_reasons(experiment)) text += paragraph("margin:  ", reason, width);
+  return text + paragraph("claim:   ",
+                          fmt::format("{} {}", experiment.claim.text, claim_outcome(experiment, summary)),
+                          width);
+}
+
 /// The paper's result, and the verdict or the reason why there is none.
 std::string closing_lines(const Experiment& experiment, const ExperimentSummary& summary, std::size_t width) {
   const Verdict verdict = verdict_on(experiment, summary);
@@ -102,7 +114,8 @@ std::string to_table(const Experiment& experiment, const ExperimentSummary& summ
                              style.width, "  ") +
                      "\n\n" + arm_lines(experiment, summary, style) + settings_lines(summary, style.width);
   for (const AnalysisResult& finding : summary.findings) text += to_text(finding, style.width);
-  return text + closing_lines(experiment, summary, style.width);
+  return text + claim_lines(experiment, summary, style.width) +
+         closing_lines(experiment, summary, style.width);
 }
 
 }  // namespace halfscope

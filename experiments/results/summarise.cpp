@@ -31,6 +31,7 @@ std::vector<std::string> overflows(const std::vector<FinishedRun>& runs) {
 void add_values(const std::vector<FinishedRun>& runs, const ReportedMetric& metric, ArmSummary& arm) {
   for (const FinishedRun& run : runs) {
     const RunOutcome outcome = outcome_of(run, metric);
+    arm.seeds.push_back(run.seed);
     arm.values.push_back(outcome.value);
     if (outcome.end == RunEnding::broke_down) {
       const auto step = run.summary.at("diverged_step").get<std::int64_t>();

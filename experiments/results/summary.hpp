@@ -15,10 +15,11 @@ namespace halfscope {
 /// the seeds that did not diverge, and are empty where none did.
 struct ArmSummary {
   std::string arm;
-  std::string baseline{};           ///< arm that it is compared with; empty: it is one, or there is none
-  std::string loss_scale = "none";  ///< the setting
-  double loss_weight = 1;           ///< the setting
-  bool in_fp32 = false;             ///< gradients are FP32: their flushed share is what FP16 would flush
+  std::string baseline{};             ///< arm that it is compared with; empty: it is one, or there is none
+  std::string loss_scale = "none";    ///< the setting
+  double loss_weight = 1;             ///< the setting
+  bool in_fp32 = false;               ///< gradients are FP32: their flushed share is what FP16 would flush
+  std::vector<std::int64_t> seeds{};  ///< ascending
   std::vector<std::optional<double>> values{};  ///< per seed; empty where it diverged
   std::optional<double> mean{}, low{}, high{};
   std::int64_t diverged = 0;

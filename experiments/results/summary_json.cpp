@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "experiments/results/arm_columns.hpp"
-#include "experiments/results/as_good.hpp"
 #include "experiments/results/verdict.hpp"
 #include "sim/train/run_folder.hpp"
 
@@ -49,6 +48,7 @@ Json arm_json(const Experiment& experiment, const ExperimentSummary& summary, co
             {"loss_weight", arm.loss_weight},
             {"in_fp32", arm.in_fp32},
             {"seeds", arm.values.size()},
+            {"seed_list", arm.seeds},
             {"mean", json_or_null(arm.mean)},
             {"low", json_or_null(arm.low)},
             {"high", json_or_null(arm.high)},
@@ -73,21 +73,45 @@ Json differences_json(const std::vector<SettingDifference>& differences) {
   return list;
 }
 
-/// "claim": a sentence, whether it holds (null: open), and the same of what it leads one to expect.
+/// "holds" is null where the judgement is undecided or there is none.
+void add_judgement(Judgement judgement, Json& json) {
+  json["judgement"] = std::string(name_of(judgement));
+  json["holds"] = json_or_null(decided(judgement));
+}
+
+Json difference_json(const Difference& difference) {
+  return {{"behind", json_or_null(difference.behind)},
+          {"low", json_or_null(difference.low)},
+          {"high", json_or_null(difference.high)},
+          {"pairing", std::string(name_of(difference.pairing))},
+          {"seeds", difference.seeds},
+          {"arm_diverged_alone", difference.arm_diverged_alone},
+          {"baseline_diverged_alone", difference.baseline_diverged_alone}};
+}
+
+Json expectation_json(const Expectation& expectation, const ExperimentSummary& summary) {
+  Json json{{"arm", expectation.arm},
+            {"baseline", expectation.baseline},
+            {"expected", std::string(name_of(expectation.expected))},
+            {"margin", expectation.margin},
+            {"reason", expectation.reason}};
+  const ArmSummary *arm = summary.find(expectation.arm), *baseline = summary.find(expectation.baseline);
+  if (arm != nullptr && baseline != nullptr)
+    json["difference"] = difference_json(difference_of(summary.metric, *arm, *baseline));
+  return json;
+}
+
+/// "claim": a sentence, whether it holds, and the same of what it leads one to expect.
 Json claim_json(const Experiment& experiment, const ExperimentSummary& summary) {
-  const std::vector<std::optional<bool>> judged = judge_claim(experiment, summary);
+  const std::vector<Judgement> judged = judge_claim(experiment, summary);
   Json expectations = Json::array();
   for (std::size_t i = 0; i < judged.size(); ++i) {
-    const Expectation& expectation = experiment.claim.expectations[i];
-    expectations.push_back({{"arm", expectation.arm},
-                            {"baseline", expectation.baseline},
-                            {"expected", std::string(name_of(expectation.expected))},
-                            {"tolerance", expectation.tolerance},
-                            {"holds", json_or_null(judged[i])}});
+    expectations.push_back(expectation_json(experiment.claim.expectations[i], summary));
+    add_judgement(judged[i], expectations.back());
   }
-  return {{"text", experiment.claim.text},
-          {"holds", json_or_null(all_hold(judged))},
-          {"expectations", expectations}};
+  Json json{{"text", experiment.claim.text}, {"expectations", expectations}};
+  add_judgement(together(judged), json);
+  return json;
 }
 
 Json unfinished_json(const std::vector<UnfinishedRun>& runs) {
@@ -120,6 +144,7 @@ Json to_json(const Experiment& experiment, const ExperimentSummary& summary) {
             {"metric", experiment.metric.name},
             {"unit", experiment.metric.unit},
             {"lower_is_better", experiment.metric.lower_is_better},
+            {"comparison", std::string(name_of(experiment.metric.comparison))},
             {"paper", experiment.paper},
             {"claim", claim_json(experiment, summary)},
             {"arms", arms},

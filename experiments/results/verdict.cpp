@@ -3,13 +3,9 @@
 
 #include <algorithm>
 
-#include "experiments/results/as_good.hpp"
 #include "experiments/results/comparison.hpp"
 
 namespace halfscope {
-namespace {
-
-/// Why runs are not judged; empty where they are.
 std::string why_withheld(const ExperimentSummary& summary) {
   if (summary.settings.size == RunSize::smoke) return "runs of smoke size mean nothing";
   const auto trains = [](const SettingDifference& difference) {
@@ -20,8 +16,6 @@ std::string why_withheld(const ExperimentSummary& summary) {
   return "";
 }
 
-}  // namespace
-
 Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summary) {
   if (experiment.verdict.empty()) return {};
   const std::string withheld = why_withheld(summary);
@@ -29,21 +23,13 @@ Verdict verdict_on(const Experiment& experiment, const ExperimentSummary& summar
   return {fill_in(experiment.verdict, judged_part(experiment, summary)), ""};
 }
 
-std::vector<std::optional<bool>> judge_claim(const Experiment& experiment, const ExperimentSummary& summary) {
-  std::vector<std::optional<bool>> judged(experiment.claim.expectations.size());
+std::vector<Judgement> judge_claim(const Experiment& experiment, const ExperimentSummary& summary) {
+  std::vector<Judgement> judged(experiment.claim.expectations.size(), Judgement::not_judged);
   if (!why_withheld(summary).empty()) return judged;
   const ExperimentSummary part = judged_part(experiment, summary);
   std::ranges::transform(experiment.claim.expectations, judged.begin(),
-                         [&](const Expectation& expectation) { return holds(part, expectation); });
+                         [&](const Expectation& expectation) { return judge(part, expectation); });
   return judged;
-}
-
-std::optional<bool> all_hold(const std::vector<std::optional<bool>>& expectations) {
-  using Judged = std::optional<bool>;
-  if (std::ranges::any_of(expectations, [](const Judged& judged) { return judged == false; })) return false;
-  const bool open =
-      !std::ranges::all_of(expectations, [](const Judged& judged) { return judged.has_value(); });
-  return expectations.empty() || open ? std::nullopt : Judged(true);
 }
 
 ExperimentSummary judged_part(const Experiment& experiment, const ExperimentSummary& summary) {

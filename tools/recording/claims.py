@@ -1,9 +1,10 @@
-"""Table of claims: whether each holds in the records, does not show at this size, or is contradicted."""
+"""Table of claims: whether each holds in the records, does not, or is undecided by their seeds, and by which arms."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from halfscope.results.claims import DOES_NOT_HOLD, UNDECIDED, judgement
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
 
@@ -29,15 +30,16 @@ def _row(folder: Path) -> tuple[str, ...]:
 
 
 def outcome(claim: dict) -> str:
-    """An effect that an arm lacks does not show at this size; one that an arm should not have contradicts the claim."""
-    if claim["holds"] is None:
-        return "not judged"
-    failed = [line for line in claim["expectations"] if not line["holds"]]
-    against = [line["arm"] for line in failed if line["expected"] != "worse"]
-    absent = [line["arm"] for line in failed if line["expected"] == "worse"]
-    words = [f"contradicted by {_names(against)}"] if against else []
-    words += [f"does not show at this size: {_names(absent)}"] if absent else []
-    return "; ".join(words) or "holds"
+    """The judgement, with the arms that are not as expected or that the seeds leave open."""
+    word = judgement(claim)
+    against, open_arms = _arms(claim, DOES_NOT_HOLD), _arms(claim, UNDECIDED)
+    if word == DOES_NOT_HOLD:
+        return f"{word}: {_names(against)}" + (f"; {UNDECIDED}: {_names(open_arms)}" if open_arms else "")
+    return f"{word}: {_names(open_arms)}" if word == UNDECIDED else word
+
+
+def _arms(claim: dict, word: str) -> list[str]:
+    return [line["arm"] for line in claim["expectations"] if judgement(line) == word]
 
 
 def measured(summary: dict) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import mean
 
+from halfscope.results.claims import judgement
 from halfscope.results.json_files import read_json
 from halfscope.results.packed import is_packed, read_packed_runs
 from halfscope.results.recorded import CPU, recorded_experiments
@@ -14,7 +15,6 @@ from halfscope.results.recorded import CPU, recorded_experiments
 HEAD = ("in the paper", "experiment", "claim", "here", "seeds", "minutes a seed")
 NOT_IN_THE_PAPER = "not in it"
 PLACE = re.compile(r"(Section|Table|Figure|Fig\.) [\d.]*\d[a-z]?|Fig\. \d[a-z]? and \d[a-z]?")
-HOLDS = {True: "holds", False: "does not hold", None: "not judged"}
 
 
 def experiment_index(folder: Path) -> str:
@@ -52,7 +52,7 @@ def _row(folder: Path, summary: dict) -> tuple[str, ...]:
         place_in_paper(summary["paper"]),
         f"`{folder.name}`",
         claim.get("text", summary["title"]),
-        HOLDS[claim.get("holds")],
+        judgement(claim),
         " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))),
         seed_minutes(folder),
     )

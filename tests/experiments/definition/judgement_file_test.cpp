@@ -24,11 +24,11 @@ std::string refusal(const std::string& text) {
 TEST_CASE("a claim, a table of the paper's and a verdict are read", "[experiment_file]") {
   const Experiment read_back = read(R"(analyses = ["ctc"]
 verdict = ["{b | a}.", { text = "x ", when = ["b"], otherwise = "{ctc: b}", items = ["y"], join = ", ", closing = "!" }]
-claim = { text = "It is.", expect = [{ arm = "b", expected = "as_good", tolerance = 0.5 }] }
+claim = { text = "It is.", expect = [{ arm = "b", expected = "as_good", margin = 0.5, reason = "Half." }] }
 published = [{ row = "Net", baseline = "a", arm = "b", paper_arm = 2 }]
 harm_task = [{ name = "t", baseline = "a", loss = "log_perplexity", set = "held_out" }]
 )" + arms);
-  const Expectation expected{"b", "a", Expected::as_good, 0.5};
+  const Expectation expected{"b", "a", Expected::as_good, 0.5, "Half."};
   CHECK(read_back.analyses == std::vector<std::string>{"ctc"});
   CHECK(read_back.claim == Claim{"It is.", {expected}});
   CHECK(read_back.published == std::vector<PublishedRow>{{"Net", "a", "b", std::nullopt, 2.0}});
@@ -60,9 +60,32 @@ TEST_CASE("a mistake in a claim is told with line and column", "[experiment_file
   check_says(expect("{ arm = 'b', baseline = 'c' }"), {"line 3, column 24", "'c'"});
   check_says(expect("{ arm = 'b' }"), {"line 3, column 11", "'expected'"});
   check_says(expect("{ arm = 'b', expected = 'wors' }"), {"line 3, column 24", "did you mean 'worse'"});
-  check_says(expect("{ arm = 'b', expected = 'worse' }"), {"line 3, column 11", "'tolerance'"});
-  check_says(expect("{ arm = 'b', expected = 'worse', tolerance = -1 }"), {"line 3", "tolerance", "0 on"});
-  check_says(expect("{ arm = 'b', tolerence = 1 }"), {"line 3, column 24", "did you mean 'tolerance'"});
+  check_says(expect("{ arm = 'b', expected = 'as_good' }"), {"line 3, column 11", "margin above 0"});
+  check_says(expect("{ arm = 'b', expected = 'as_good', margin = 0 }"), {"line 3", "margin above 0"});
+  check_says(expect("{ arm = 'b', expected = 'worse', margin = -1 }"), {"line 3", "margin", "0 on"});
+  check_says(expect("{ arm = 'b', expected = 'worse', margin = nan }"), {"line 3", "margin", "0 on"});
+  check_says(expect("{ arm = 'b', margni = 1 }"), {"line 3, column 24", "did you mean 'margin'"});
+  check_says(expect("{ arm = 'b', tolerance = 1 }"), {"line 3, column 24", "margin"});
+  check_says(expect("{ arm = 'b', expected = 'within_seeds' }"), {"line 3, column 24", "as_good"});
+  check_says(refusal("[claim]\ntext = 't'\nmargin = -1\n"), {"line 3", "margin", "0 on"});
+}
+
+TEST_CASE("expectations have the claim's margin and reason unless they have their own", "[experiment_file]") {
+  const Experiment read_back = read(R"([claim]
+text = "It is."
+margin = 2
+reason = "Two."
+expect = [
+  { arm = "b", expected = "as_good" },
+  { arm = "b", expected = "worse", margin = 0 },
+  { arm = "b", expected = "better", margin = 3, reason = "Three." },
+]
+)" + arms);
+  const std::vector<Expectation> expected{{"b", "a", Expected::as_good, 2, "Two."},
+                                          {"b", "a", Expected::worse, 0, ""},
+                                          {"b", "a", Expected::better, 3, "Three."}};
+  CHECK(read_back.claim.expectations == expected);
+  CHECK(read(to_toml(read_back)).claim == read_back.claim);
 }
 
 TEST_CASE("a mistake in a table of the paper's, a task or an analysis is told with line and column",

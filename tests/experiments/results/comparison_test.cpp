@@ -71,7 +71,7 @@ TEST_CASE("seeds beyond the untrained model are told apart from those that broke
 ExperimentSummary results() {
   ExperimentSummary summary{
       .metric = accuracy,
-      .arms = {arm_with("ours", 60.0), arm_with("theirs", 80.0), diverged_arm("gone", 1, 1)}};
+      .arms = {steady_arm("ours", 60.0), steady_arm("theirs", 80.0), diverged_arm("gone", 3, 3)}};
   set_column(summary.arms[0], "lost_updates", 0.125);
   set_column(summary.arms[0], "skipped", 2.5);
   summary.findings = {
@@ -88,7 +88,7 @@ const std::string nothing = "No arms to compare were run.";
 
 TEST_CASE("a placeholder becomes words, a number, a column or a finding", "[verdict]") {
   CHECK(said("So {ours | theirs}.") == "So ours ends 20.00 points below theirs (60.00 against 80.00 %).");
-  CHECK(said("{gone | theirs}") == "gone diverged in 1 of 1 seed (first at step 17)");
+  CHECK(said("{gone | theirs}") == "gone diverged in 3 of 3 seeds (first at step 17)");
   CHECK(said("{ours / theirs} times") == "0.75 times");
   CHECK(said("{ours - theirs} behind") == "20.00 behind");
   CHECK(said("{theirs - ours} behind") == "-20.00 behind");

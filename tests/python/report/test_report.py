@@ -215,17 +215,18 @@ def test_shares_of_fp32_stand_under_a_heading_of_their_own(detection: Experiment
 
 def test_the_summary_has_the_claims_in_the_papers_order(results: Path) -> None:
     summary = json.loads((results / "master-copy/summary.json").read_text())
-    expectations = [{"arm": arm, "baseline": "fp32", "expected": "as_good", "tolerance": 0.5, "holds": True}
+    expectations = [{"arm": arm, "baseline": "fp32", "expected": "as_good", "margin": 0.5, "judgement": "holds"}
                     for arm in ("fp16_mixed", "fp16_pure")]  # fmt: skip
-    for name, place, holds in (("zebra", 1, True), ("ape", 2, False), ("cat", 3, None), ("bee", 0, None)):
+    for name, place, judged in (("zebra", 1, "holds"), ("ape", 2, "does_not_hold"), ("cat", 3, "holds"),
+                                ("bee", 0, "undecided")):  # fmt: skip
         folder = results / name
         shutil.copytree(results / "master-copy", folder)
-        claim = {"text": f"{name} <b>", "holds": holds, "expectations": expectations if name != "cat" else []}
+        claim = {"text": f"{name} <b>", "judgement": judged, "expectations": expectations if name != "cat" else []}
         write_json(folder / "summary.json", summary | {"experiment": name, "place": place, "claim": claim})
     shutil.rmtree(results / "master-copy")
     html = write_report(results).read_text()
     rows = re.findall(r'<a href="#(\w+)">.*?<td>(.*?)</td><td>(.*?)</td><td class="([a-z-]+)">(.*?)</td>', html)
     assert [row[0] for row in rows] == ["zebra", "ape", "cat", "bee"]
-    assert [row[4] for row in rows] == ["holds", "does not hold", "not judged", "open"]
+    assert [row[4] for row in rows] == ["holds", "does not hold", "not judged", "undecided"]
     assert rows[0][1] == "zebra &lt;b&gt;"
     assert re.fullmatch(r"test accuracy \(%\): fp32 [0-9.]+, fp16_mixed [0-9.]+, fp16_pure not run", rows[0][2])

@@ -166,7 +166,9 @@ def test_the_tool_has_help() -> None:
 def test_index_names_the_place_in_the_paper_the_judgement_and_the_minutes(recorded: Path) -> None:
     path = recorded / "cpu/one/summary.json"
     summary = json.loads(path.read_text()) | {"paper": "Section 3.2, Table 2 and Figure 3 (SSD): it diverges."}
-    for claim, says in (({"text": "It holds.", "holds": False}, "It holds. | does not hold"), (None, "not judged")):
+    undecided = {"text": "It is.", "judgement": "undecided", "holds": None}
+    for claim, says in ((undecided, "It is. | undecided"), ({"text": "Old", "holds": False}, "Old | does not hold"),
+                        (None, "not judged")):  # fmt: skip
         write_json(path, summary | {"claim": claim})
         row = experiment_index(recorded).splitlines()[2]
         assert row.startswith("| Section 3.2, Table 2, Fig. 3 | `one` | ") and says in row
@@ -185,8 +187,8 @@ def test_ours_are_the_claims_arms_and_theirs_the_papers_words(recorded: Path) ->
     path = recorded / "cpu/one/summary.json"
     summary = json.loads(path.read_text())
     first, second = (line["arm"] for line in summary["arms"][:2])
-    expectation = {"arm": second, "baseline": first, "expected": "worse", "tolerance": 1, "holds": True}
-    claim = {"text": "It holds.", "holds": True, "expectations": [expectation]}
+    expectation = {"arm": second, "baseline": first, "expected": "worse", "margin": 1, "judgement": "holds"}
+    claim = {"text": "It holds.", "judgement": "holds", "expectations": [expectation]}
     write_json(path, summary | {"paper": "Table 2 (SSD): it diverges.", "claim": claim})
     command, ours, theirs = beside_papers(recorded).splitlines()
     assert command.startswith("- `halfscope run one --seeds 3`")
@@ -202,31 +204,30 @@ def test_ours_are_the_claims_arms_and_theirs_the_papers_words(recorded: Path) ->
     assert "with no claim about one" in beside_papers(recorded)
 
 
-def expectation(arm: str, expected: str, holds: bool) -> dict:
-    return {"arm": arm, "baseline": "fp32", "expected": expected, "tolerance": 0.01, "holds": holds}
+def expectation(arm: str, judged: str) -> dict:
+    return {"arm": arm, "baseline": "fp32", "expected": "as_good", "margin": 0.01, "judgement": judged}
 
 
 @pytest.mark.parametrize(
-    ("lines", "holds", "says"),
+    ("lines", "judged", "says"),
     [
-        ([expectation("a", "worse", True), expectation("b", "as_good", True)], True, "holds"),
-        ([expectation("a", "worse", False), expectation("b", "as_good", True)], False,
-         "does not show at this size: `a`"),
-        ([expectation("a", "worse", True), expectation("b", "within_seeds", False)], False, "contradicted by `b`"),
-        ([expectation("a", "worse", False), expectation("b", "as_good", False)], False,
-         "contradicted by `b`; does not show at this size: `a`"),
-        ([expectation("a", "worse", True)], None, "not judged"),
+        ([("a", "holds"), ("b", "holds")], "holds", "holds"),
+        ([("a", "does_not_hold"), ("b", "holds")], "does_not_hold", "does not hold: `a`"),
+        ([("a", "does_not_hold"), ("b", "undecided"), ("a", "does_not_hold")], "does_not_hold",
+         "does not hold: `a`; undecided: `b`"),
+        ([("a", "undecided"), ("b", "undecided"), ("c", "holds")], "undecided", "undecided: `a`, `b`"),
+        ([("a", "not_judged")], "not_judged", "not judged"),
     ],
 )  # fmt: skip
-def test_claims_are_judged_by_what_fails(lines: list[dict], holds: bool | None, says: str) -> None:
-    assert outcome({"text": "", "holds": holds, "expectations": lines}) == says
+def test_claims_name_the_arms_that_are_not_as_expected(lines: list[tuple[str, str]], judged: str, says: str) -> None:
+    assert outcome({"text": "", "judgement": judged, "expectations": [expectation(*line) for line in lines]}) == says
 
 
 def test_claims_have_a_row_each_recorded_or_not(recorded: Path) -> None:
     path = recorded / "cpu/one/summary.json"
     summary = json.loads(path.read_text())
     arm_names = [line["arm"] for line in summary["arms"]]
-    claim = {"text": "A claim.", "holds": True, "expectations": [expectation(arm_names[1], "as_good", True)]}
+    claim = {"text": "A claim.", "judgement": "holds", "expectations": [expectation(arm_names[1], "holds")]}
     claim["expectations"][0]["baseline"] = arm_names[0]
     summary["arms"][0]["mean"], summary["arms"][1]["mean"] = 0.12345678, None
     write_json(path, summary | {"claim": claim})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 
 from halfscope.results import Experiment
+from halfscope.results.claims import HOLDS, NOT_JUDGED, judgement
 
 FEW_ARMS = 4  # whose results a row spells out
-WORDS = {True: "holds", False: "does not hold", None: "open"}
 
 
 def summary_row(experiment: Experiment) -> str:
     """The experiment, its claim, what came out, and whether the claim holds."""
     claim = experiment.summary.get("claim") or {"text": "", "holds": None, "expectations": []}
-    word = WORDS[claim["holds"]] if claim["expectations"] else "not judged"
+    word = judgement(claim) if claim["expectations"] else NOT_JUDGED
     name = escape(experiment.name)
     return (
         f'<tr><th scope="row"><a href="#{name}">{name}</a></th><td>{escape(claim["text"] or experiment.title)}</td>'
@@ -29,9 +29,9 @@ def _outcome(experiment: Experiment, expectations: list[dict]) -> str:
     arms = list(dict.fromkeys(name for line in expectations for name in (line["baseline"], line["arm"])))
     if len(arms) <= FEW_ARMS:
         return f"{experiment.metric_label}: {', '.join(_result(experiment, arm) for arm in arms)}"
-    others = [line["arm"] for line in expectations if not line["holds"]]
+    others = [f"{line['arm']} {judgement(line)}" for line in expectations if judgement(line) != HOLDS]
     as_expected = f"{len(expectations) - len(others)} of {len(expectations)} arms as expected"
-    return as_expected + (f"; not {', '.join(others)}" if others else "")
+    return as_expected + (f"; {', '.join(others)}" if others else "")
 
 
 def _result(experiment: Experiment, name: str) -> str:
