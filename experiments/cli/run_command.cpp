@@ -31,7 +31,9 @@ struct RunOptions {
   std::vector<std::string> experiments, assignments, own_arms;
   std::string device, data, seed_list, size = "small";
   std::string ranks, all_reduce, predivide;
+  std::int64_t max_seeds = 20;
   Action action = Action::train;
+  bool until_decided = false;
   bool json = false;
 };
 
@@ -102,17 +104,45 @@ void print_tables(const std::vector<RequestedExperiment>& requested, const RunsO
   if (!outcome.failures.empty()) throw Exit{failed_run};
 }
 
+/// Throws InvalidArgument where seeds cannot be added.
+std::int64_t most_seeds_of(const RunOptions& options) {
+  if (!options.request.shard.is_whole())
+    throw InvalidArgument("--until-decided looks at all runs: leave out --shard");
+  if (!options.request.config.empty())
+    throw InvalidArgument("--until-decided judges an experiment's own settings: leave out --config");
+  if (options.request.seeds == 1)
+    throw InvalidArgument("--until-decided needs an interval: give --seeds 2 or more");
+  if (options.request.seeds > options.max_seeds)
+    throw InvalidArgument(
+        fmt::format("--seeds {} is more than --max-seeds {}", options.request.seeds, options.max_seeds));
+  return options.max_seeds;
+}
+
 void run(RunOptions& options) {
   std::optional<StopSignals> signals(std::in_place);
   RunRequest& request = options.request;
   request.settings = settings_of(options);
   request.size = parse_enum<RunSize>("size", options.size);
+  if (options.until_decided) request.most_seeds = most_seeds_of(options);
   if (!options.seed_list.empty()) request.seed_list = parse_seed_list(options.seed_list);
   std::vector<RequestedExperiment> requested = requested_experiments(options);
   if (options.action == Action::list) return list_runs(requested, options);
   const RunsOutcome outcome = train(requested, options.concurrency);
   signals.reset();  // whoever reads the table may never do so
   print_tables(requested, outcome);
+}
+
+/// Seeds that are added do not go with a choice of them.
+void add_until_decided(CLI::App& command, const std::shared_ptr<RunOptions>& options,
+                       const std::vector<CLI::Option*>& choices) {
+  CLI::Option* until_decided = command.add_flag(
+      "--until-decided", options->until_decided,
+      "double the seeds of arms that the claim leaves undecided, up to --max-seeds; see the guide on claims");
+  for (CLI::Option* choice : choices) until_decided->excludes(choice);
+  command.add_option("--max-seeds", options->max_seeds, "with --until-decided")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str()
+      ->needs(until_decided);
 }
 
 void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& options) {
@@ -126,8 +156,11 @@ void add_choice_of_runs(CLI::App& command, const std::shared_ptr<RunOptions>& op
   CLI::Option* seeds =
       command.add_option("--seeds", request.seeds, "how many seeds: 3 by default, 1 with --quick")
           ->check(CLI::Range(1, 1000));
-  command.add_option("--seed-list", options->seed_list, "A,B: these seeds")->excludes(seeds);
-  command.add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
+  CLI::Option* list_of_seeds =
+      command.add_option("--seed-list", options->seed_list, "A,B: these seeds")->excludes(seeds);
+  CLI::Option* quick =
+      command.add_flag("--quick", request.quick, "one seed, and of some experiments fewer arms");
+  add_until_decided(command, options, {list_of_seeds, quick});
   command
       .add_option("--size", options->size,
                   "small; full: the paper's millions of positions; smoke: seconds, to see that it runs")

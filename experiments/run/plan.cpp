@@ -38,12 +38,6 @@ void require_same(const std::string& what, const std::string& asked, const std::
   throw InvalidArgument(fmt::format("--config is of {} {}, not of {}", what, stored, asked));
 }
 
-std::vector<std::int64_t> seeds_of(const RunRequest& request) {
-  if (!request.seed_list.empty()) return request.seed_list;
-  constexpr std::int64_t quick = 1, usual = 3;
-  return first_seeds(request.seeds > 0 ? request.seeds : request.quick ? quick : usual);
-}
-
 std::vector<std::string> arms_of(const RunRequest& request, const Experiment& experiment) {
   std::vector<std::string> arms;
   for (const std::string& name : request.arms) {
@@ -59,7 +53,7 @@ std::vector<std::string> arms_of(const RunRequest& request, const Experiment& ex
 }
 
 Request settle(const Experiment& experiment, const RunRequest& request) {
-  Request settled{experiment, arms_of(request, experiment), seeds_of(request), request.size, {}};
+  Request settled{experiment, arms_of(request, experiment), requested_seeds(request), request.size, {}};
   if (!request.config.empty()) {
     SettingsFile file = read_settings_file(request.config);
     if (file.experiment) require_same("experiment", experiment.name, *file.experiment);
@@ -182,6 +176,12 @@ class ArmsInOrder {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> requested_seeds(const RunRequest& request) {
+  if (!request.seed_list.empty()) return request.seed_list;
+  constexpr std::int64_t quick = 1, usual = 3;
+  return first_seeds(request.seeds > 0 ? request.seeds : request.quick ? quick : usual);
+}
 
 std::vector<PlannedRun> settled_runs(const Experiment& experiment, const RunRequest& request) {
   Request settled = settle(experiment, request);

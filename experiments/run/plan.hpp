@@ -28,7 +28,8 @@ struct RunRequest {
   Settings settings{};             ///< --set, in order
   std::filesystem::path config{};  ///< empty, a config.json of an earlier run, or TOML
   RunSize size = RunSize::small;
-  Shard shard{};  ///< share of the runs in the order of `settled_runs`
+  Shard shard{};                ///< share of the runs in the order of `settled_runs`
+  std::int64_t most_seeds = 0;  ///< above 0: seeds are added until the claims are decided, up to so many
   bool quick = false;
   bool resume = false;
 };
@@ -55,6 +56,9 @@ struct PlannedRun {
 
   [[nodiscard]] bool is_done() const { return dataset == nullptr; }
 };
+
+/// The seeds that a request without a config asks for.
+[[nodiscard]] std::vector<std::int64_t> requested_seeds(const RunRequest& request);
 
 /// Every arm and seed that `request` asks for, seed by seed, without data sets; before them the arms that
 /// those start or learn from (start_from or teacher = arm:NAME), asked for or not. Throws InvalidArgument for

@@ -17,6 +17,7 @@
 #include "experiments/results/summary_json.hpp"
 #include "experiments/results/sweep_runs.hpp"
 #include "experiments/run/look_alikes.hpp"
+#include "experiments/run/more_seeds.hpp"
 #include "experiments/run/run_queue.hpp"
 #include "experiments/run/stop_signals.hpp"
 #include "sim/train/lint.hpp"
@@ -139,18 +140,35 @@ void end_if_stopped(const RunsOutcome& outcome) {
   throw stop;
 }
 
+std::vector<std::string> train(const std::vector<PlannedRun>& runs, const Concurrency& concurrency) {
+  const int jobs = jobs_of(concurrency, runs);
+  set_thread_count(threads_of(concurrency, jobs));
+  return train_runs(runs, static_cast<std::size_t>(jobs));
+}
+
+/// Trains what is requested, and further seeds where claims ask for them. Returns a line for each run that
+/// failed.
+std::vector<std::string> train_all(const std::vector<RequestedExperiment>& requested,
+                                   const Concurrency& concurrency) {
+  const std::vector<PlannedRun> runs = plan_runs(requested);
+  StopSignals::begin_work();
+  for (const RequestedExperiment& one : requested) make_folder(one);
+  print_notes(requested, runs);
+  std::vector<std::string> failures = train(runs, concurrency);
+  std::vector<RequestedExperiment> further = with_more_seeds(requested);
+  while (!further.empty() && failures.empty()) {
+    failures = train(plan_runs(further), concurrency);
+    further = with_more_seeds(further);
+  }
+  return failures;
+}
+
 }  // namespace
 
 RunsOutcome run_experiments(const std::vector<RequestedExperiment>& requested, const Concurrency& concurrency,
                             Summarise summarise_results) {
   check_jobs(concurrency);
-  const std::vector<PlannedRun> runs = plan_runs(requested);
-  StopSignals::begin_work();
-  for (const RequestedExperiment& one : requested) make_folder(one);
-  print_notes(requested, runs);
-  const int jobs = jobs_of(concurrency, runs);
-  set_thread_count(threads_of(concurrency, jobs));
-  RunsOutcome outcome{.summaries = {}, .failures = train_runs(runs, static_cast<std::size_t>(jobs))};
+  RunsOutcome outcome{.summaries = {}, .failures = train_all(requested, concurrency)};
   for (const RequestedExperiment& one : requested) {
     end_if_stopped(outcome);
     ExperimentSummary& summary = outcome.summaries.emplace_back();
