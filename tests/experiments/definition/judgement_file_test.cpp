@@ -67,7 +67,7 @@ TEST_CASE("a mistake in a claim is told with line and column", "[experiment_file
   check_says(expect("{ arm = 'b', margni = 1 }"), {"line 3, column 24", "did you mean 'margin'"});
   check_says(expect("{ arm = 'b', tolerance = 1 }"), {"line 3, column 24", "margin"});
   check_says(expect("{ arm = 'b', expected = 'within_seeds' }"), {"line 3, column 24", "as_good"});
-  check_says(refusal("[claim]\ntext = 't'\nmargin = -1\n"), {"line 3", "margin", "0 on"});
+  check_says(refusal("[claim]\ntext = 't'\nmargin = -1\n"), {"line 1, column 2", "margin", "0 on"});
 }
 
 TEST_CASE("expectations have the claim's margin and reason unless they have their own", "[experiment_file]") {
