@@ -37,7 +37,7 @@ def student_quantile(freedom):
 
 
 def chance_of(alone, seeds):
-    """Of so many or more in a binomial of 1/4."""
+    """The chance of so many or more in a binomial of 1/4."""
     return sum(math.comb(seeds, k) * 3 ** (seeds - k) for k in range(alone, seeds + 1)) / 4**seeds
 
 
