@@ -203,5 +203,17 @@ TEST_CASE("a pairwise sum of any number of terms is the tree's from its root dow
   }
 }
 
+TEST_CASE("products of 64 and 63 factors are refused under every model", "[accumulate]") {
+  const std::vector<float> ours(64, 1.0F), theirs(63, 1.0F);
+  for (const NamedAccumulateModel& named : accumulate_models) {
+    CAPTURE(named.name);
+    const AccumulateModel model = parse_accumulate_model(named.name);
+    check_says(message_of<InvalidArgument>([&] { (void)accumulate_products(ours, theirs, model); }),
+               {"64 and 63"});
+    check_says(message_of<InvalidArgument>([&] { (void)accumulate_products_from(1, theirs, ours, model); }),
+               {"63 and 64"});
+  }
+}
+
 }  // namespace
 }  // namespace halfscope::accumulate_test

@@ -102,7 +102,8 @@ inline constexpr NamedAccumulateModel library_products{
 
 /// The sum of the products a[k] b[k] as `model` adds them up: products rounded to FP32, then `accumulate`;
 /// for fused, sum = `fma`(a[k], b[k], sum) from zero; for tensor_core and matrix_core, the operands rounded
-/// (nearest even) to `model.format`, then `dot` of its step from zero. `a` and `b` have the same size.
+/// (nearest even) to `model.format`, then `dot` of its step from zero. Throws
+/// InvalidArgument where `a` and `b` differ in size.
 [[nodiscard]] float accumulate_products(std::span<const float> a, std::span<const float> b,
                                         const AccumulateModel& model);
 
