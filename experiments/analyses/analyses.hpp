@@ -50,6 +50,12 @@ namespace halfscope {
 [[nodiscard]] AnalysisResult find_softmax_gaps(const AnalysisInput& input);
 /// Examples whose softmax has rounded to 1, from the zeros of the logits' gradients.
 [[nodiscard]] AnalysisResult find_softmax_collapse(const AnalysisInput& input);
+/// Learning rates at which weights of few bits do harm, beside what one FP32 run predicts.
+[[nodiscard]] AnalysisResult find_where_master_copy(const AnalysisInput& input);
+/// Positions that a loss averages over at which FP16 does harm, beside what one FP32 run predicts.
+[[nodiscard]] AnalysisResult find_where_loss_scaling(const AnalysisInput& input);
+/// Errors of sums by length beside their closed form, and the lengths at which they do harm.
+[[nodiscard]] AnalysisResult find_where_fp32_sums(const AnalysisInput& input);
 
 inline bool is_every(const Experiment& /*experiment*/) {
   return true;
@@ -84,6 +90,11 @@ inline constexpr std::array analyses{
                   find_one_sided_rounding},
     AnalysisEntry{"softmax_gaps", "gaps of logits without a gradient", find_softmax_gaps},
     AnalysisEntry{"softmax_collapse", "examples without a gradient", find_softmax_collapse},
+    AnalysisEntry{"where_master_copy", "learning rates at which weights of few bits do harm",
+                  find_where_master_copy},
+    AnalysisEntry{"where_loss_scaling", "positions at which missing loss scaling does harm",
+                  find_where_loss_scaling},
+    AnalysisEntry{"where_fp32_sums", "lengths at which sums of few bits do harm", find_where_fp32_sums},
     AnalysisEntry{"two_losses", "skipped steps of both losses", find_two_losses},
 };
 

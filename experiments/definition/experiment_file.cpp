@@ -169,7 +169,7 @@ class Reader {
         if (part.key == "summary") {
           arm.summary = file_.text(part);
         } else if (part.key == "baseline") {
-          arm.baseline = experiment_.arm(file_.text(part)).name;
+          arm.baseline = baseline_named(file_.text(part));
         } else if (part.key == "full_settings") {
           arm.full_settings = with(arm.full_settings, settings(file_.table(part)));
         } else if (part.key == "like") {
@@ -186,14 +186,21 @@ class Reader {
     if (series) {
       file_.at(*series, [&] { add_series(arm, *series); });
     } else {
+      if (has_place(arm.baseline)) (void)experiment_.arm(arm.baseline);
       add_arm(experiment_, std::move(arm));
     }
   }
 
-  /// An arm per value, which stands for {} in the arm's name and summary.
+  static bool has_place(std::string_view text) { return text.find(place) != std::string_view::npos; }
+
+  /// An arm of this file that stands above, or a pattern of a series' baselines.
+  [[nodiscard]] std::string baseline_named(const std::string& name) const {
+    return has_place(name) ? name : experiment_.arm(name).name;
+  }
+
+  /// An arm per value, which stands for {} in the arm's name, summary and baseline.
   void add_series(const Arm& pattern, const TomlEntry& entry) {
-    constexpr std::string_view place = "{}";
-    if (pattern.name.find(place) == std::string::npos)
+    if (!has_place(pattern.name))
       file_.fail(entry.value->source(),
                  fmt::format("{}: an arm with a list of values has {{}} in its name", entry.key));
     const GridAxis series = axis(entry);
@@ -207,6 +214,7 @@ class Reader {
       Arm arm = pattern;
       arm.name = named(pattern.name, value);
       arm.summary = named(pattern.summary, value);
+      if (has_place(pattern.baseline)) arm.baseline = experiment_.arm(named(pattern.baseline, value)).name;
       arm.settings = with(std::move(arm.settings), {{series.first, value}});
       add_arm(experiment_, std::move(arm));
     }
@@ -280,6 +288,8 @@ class Reader {
     set_field(config, entry.key, value);
     return value;
   }
+
+  static constexpr std::string_view place = "{}";
 
   TomlFile file_;
   const KnownNames& known_;

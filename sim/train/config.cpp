@@ -133,6 +133,10 @@ void visit_fields(Config& c, Visit&& visit) {
         "steps between explanations of the zeros in linear layers' weight gradients, each of six more steps; "
         "0: "
         "never");
+  visit("what_if_weights", c.what_if_weights, check_weight_formats,
+        "formats, as fp16,bf16: at each observation, how much of the updates weights of the format would "
+        "apply, "
+        "at 2^-16 to 2^6 times the learning rate; empty: none");
   visit("probe_scales", c.probes.scales, check_scales,
         "loss scales, as 1,8,2^10, at which weight gradients are compared with FP32's; empty: none");
   visit("probe_every", c.probes.every, count, "steps between probes of probe_scales");
@@ -217,6 +221,7 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 Json to_json(const TrainConfig& config) {
   Json json = all_fields(config);
   if (config.evaluation.second_execution.empty()) json.erase("second_execution");
+  if (config.what_if_weights.empty()) json.erase("what_if_weights");
   for (const EntryTable& table : entry_tables())
     for (const auto& [name, value] : config.*table.values) json[name] = json_of(*table.find(name), value);
   for (const ScalerOptionEntry& option : scaler_option_table) {

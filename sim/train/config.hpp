@@ -112,6 +112,7 @@ struct TrainConfig {
   std::int64_t observe_every = 10;
   std::int64_t fp32_reference_every = 0;
   std::int64_t zero_causes_every = 0;
+  std::string what_if_weights{};  ///< formats of weights, "fp16,bf16"; empty: none
   ProbeSettings probes{};
   EvaluationSettings evaluation{};
   std::int64_t checkpoint_every = 100;
@@ -126,8 +127,8 @@ void set_field(TrainConfig& config, std::string_view given, std::string_view val
 /// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order; of the entries' options those that are set, and second_execution where
-/// there is one: earlier runs have none.
+/// Every key and its value, in order; of the entries' options those that are set, and second_execution and
+/// what_if_weights where there are some: earlier runs have none.
 [[nodiscard]] Json to_json(const TrainConfig& config);
 /// `json` without the options of other models, data sets and optimizers than its own, which a run's
 /// config.json of earlier versions holds; they had no effect.

@@ -9,6 +9,7 @@
 #include "sim/data/datasets.hpp"
 #include "sim/train/run_settings.hpp"
 #include "sim/train/scale_probe.hpp"
+#include "sim/train/what_if_updates.hpp"
 
 namespace halfscope {
 
@@ -64,6 +65,10 @@ void check_second_execution(const std::string& text) {
 
 void check_scales(const std::string& text) {
   (void)parse_scales(text);
+}
+
+void check_weight_formats(const std::string& text) {
+  (void)parse_weight_formats(text);
 }
 
 void check_trackers(const std::string& text) {

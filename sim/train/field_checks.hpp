@@ -23,6 +23,7 @@ void check_policy_from(const std::string& text);
 void check_probe_policy(const std::string& text);
 void check_second_execution(const std::string& text);
 void check_scales(const std::string& text);
+void check_weight_formats(const std::string& text);
 void check_trackers(const std::string& text);
 void check_roles(const std::string& text);
 void check_loss_scale(const std::string& text);

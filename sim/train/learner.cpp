@@ -129,6 +129,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
               .clip = clip_norm > 0 ? clip_factor(scalars.norm, clip_norm) : 1};
   optimizer_->begin_step(context.learning_rate);
   AppliedUpdates applied(caster, optimizer_->decay(context.learning_rate), context.observations);
+  UpdateQuestions questions(settings_->what_if_weights, context.what_if);
   Readback& readback = caster.events().readback();
   // Before the cast a weight may be infinite that is not after it.
   const bool casts = !caster.policy().quantizer(Role::master_weight).is_identity();
@@ -139,6 +140,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
     parameter.gradient = to_dtype(std::move(parameter.gradient), DType::f32);
     compensated_.before_update(i);
     applied.before(parameter);
+    questions.before(parameter);
     caster.update(parameter.name,
                   {.gradient = parameter.gradient.values(),
                    .unscale = factors_.unscale,
@@ -147,6 +149,7 @@ bool Learner::update_weights(Caster& caster, const StepScalars& scalars, double 
                    .largest = readback.device_values(casts ? uncast : largest)},
                   [&](const WeightUpdate& update) { optimizer_->update(i, update); });
     applied.intended(parameter);
+    questions.after(parameter);
     compensated_.after_update(i);
     caster.cast(parameter.master, parameter.name, Role::master_weight, in_update);
     applied.applied(parameter);

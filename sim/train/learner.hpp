@@ -15,6 +15,7 @@
 #include "sim/train/build.hpp"
 #include "sim/train/rank_gradients.hpp"
 #include "sim/train/step_scalars.hpp"
+#include "sim/train/what_if_updates.hpp"
 
 namespace halfscope {
 
@@ -74,6 +75,7 @@ class Learner {
   struct UpdateContext {
     double learning_rate = 0;
     StepObservations* observations = nullptr;
+    std::vector<WhatIfUpdates>* what_if = nullptr;
   };
   /// Adds the optimizer's updates from gradients that carry `scale` and have the norm of `scalars`. Returns
   /// whether the weights are finite after it.

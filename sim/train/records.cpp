@@ -142,6 +142,7 @@ Json append_record(RecordText& text, const StepRecord& record, const Evaluation*
   if (evaluation != nullptr && evaluation->accuracy) json["accuracy"] = *evaluation->accuracy;
   if (!record.fp32_reference.empty()) json["fp32_reference"] = list_of(record.fp32_reference);
   if (!record.zero_causes.empty()) json["zero_causes"] = list_of(record.zero_causes);
+  if (!record.what_if.empty()) json["what_if_updates"] = list_of(record.what_if);
   if (!record.probes.empty()) json["probes"] = list_of(record.probes);
   if (record.overflow) json["first_overflow"] = overflow_json(*record.overflow);
   if (record.observations) {

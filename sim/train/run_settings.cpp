@@ -8,6 +8,8 @@
 
 #include <halfscope/core/name_list.hpp>
 
+#include "sim/train/what_if_updates.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -175,6 +177,7 @@ RunSettings parsed(const TrainConfig& config) {
   settings.scaler = &find_scaler(config.loss_scale);
   settings.config.scaler_options = resolve_options(config.loss_scale, config.scaler_options);
   settings.probes = parse_probes(settings);
+  settings.what_if_weights = parse_weight_formats(config.what_if_weights);
   settings.trackers = parse_trackers(config.trackers);
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);

@@ -42,6 +42,7 @@ struct RunSettings {
   const OptimizerEntry* optimizer = nullptr;
   const ScalerEntry* scaler = nullptr;   ///< config.scaler_options has a value for each of its options
   std::optional<ProbeOptions> probes{};  ///< empty where the config names no scale
+  std::vector<FloatFormat> what_if_weights{};
   std::vector<const TrackerEntry*> trackers{};
   RoleSet observed_roles{};
   /// The weights that config.teacher names, once they are read; null where it names none.

@@ -65,6 +65,8 @@ void RunSummary::add(const Json& record) {
     for (const Json& operand : *operands) operands_.add(operand);
   if (const auto causes = record.find("zero_causes"); causes != record.end())
     for (const Json& tensor : *causes) zero_causes_.add(tensor);
+  if (const auto rows = record.find("what_if_updates"); rows != record.end())
+    for (const Json& row : *rows) what_if_.add(row);
   if (!record.contains("updates")) return;
   for (const Json& tensor : record["tensors"]) {
     const Role role = parse_enum<Role>("role", tensor.at("role").get_ref<const std::string&>());
@@ -104,6 +106,7 @@ void RunSummary::write_to(Json& summary) const {
   summary["overflows"] = overflows_;
   if (operands_.operands > 0) summary["operands"] = operands_.summary();
   if (!zero_causes_.counts.empty()) summary["zero_causes"] = zero_causes_.counts;
+  if (!what_if_.rows.empty()) summary["what_if_updates"] = what_if_.summary();
   if (all_reduces_.steps > 0) summary["all_reduce"] = all_reduces_.summary();
   for (const auto& [name, history] : further_) {
     Json& loss = summary["further_losses"][name];
@@ -115,6 +118,26 @@ void RunSummary::write_to(Json& summary) const {
 void RunSummary::ZeroSums::add(const Json& tensor) {
   for (const auto& [key, value] : tensor.items())
     if (key != "tensor") counts[key] += value.get<std::int64_t>();
+}
+
+void RunSummary::WhatIfSums::add(const Json& row) {
+  Sums& sums = rows[{row.at("format").get<std::string>(), row.at("rate_log2").get<int>()}];
+  sums.nonzero += row.at("nonzero").get<std::int64_t>();
+  sums.lost += row.at("lost").get<std::int64_t>();
+  sums.along += row.at("along_intended").get<double>();
+  sums.square += row.at("intended_square").get<double>();
+}
+
+Json RunSummary::WhatIfSums::summary() const {
+  Json list = Json::array();
+  for (const auto& [key, sums] : rows) {
+    if (sums.nonzero == 0 || sums.square == 0) continue;
+    list.push_back({{"format", key.first},
+                    {"rate_log2", key.second},
+                    {"lost", static_cast<double>(sums.lost) / static_cast<double>(sums.nonzero)},
+                    {"applied", sums.along / sums.square}});
+  }
+  return list;
 }
 
 void RunSummary::AllReduces::add(const Json& record) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <halfscope/io/json/json_lines.hpp>
@@ -82,6 +83,17 @@ class RunSummary {
     [[nodiscard]] Json summary() const;
   };
 
+  /// Over all observed steps, by format and power of two of the learning rate.
+  struct WhatIfSums {
+    struct Sums {
+      std::int64_t nonzero = 0, lost = 0;
+      double along = 0, square = 0;
+    };
+    std::map<std::pair<std::string, int>, Sums> rows{};
+    void add(const Json& row);
+    [[nodiscard]] Json summary() const;
+  };
+
   LossHistory first_{};
   std::map<std::string, LossHistory> further_{};  ///< by the losses' names
   Gradients gradients_{};
@@ -90,6 +102,7 @@ class RunSummary {
   AllReduces all_reduces_{};
   Operands operands_{};
   ZeroSums zero_causes_{};
+  WhatIfSums what_if_{};
 };
 
 }  // namespace halfscope

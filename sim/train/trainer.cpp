@@ -186,9 +186,11 @@ void Trainer::learn(std::size_t index, const std::vector<Batch>& batches, StepRe
   own.skipped = scaler.skips(gradients);
   const bool looks = !overflow_trackers_.empty() && !record.overflow;
   if (!gradients.finite && looks) record.overflow = look_at_step(learner, context, batches);
-  const bool holds = own.skipped ? learner.weights_finite()
-                                 : learner.update_weights(caster_, scalars, own.scale,
-                                                          {record.learning_rate, context.observations});
+  const bool holds =
+      own.skipped ? learner.weights_finite()
+                  : learner.update_weights(caster_, scalars, own.scale,
+                                           {record.learning_rate, context.observations,
+                                            context.observations == nullptr ? nullptr : &record.what_if});
   record.diverged = !holds;
   if (gradients.finite && record.diverged && looks) record.overflow = look_at_update(learner, context);
   add_to(record, std::move(own), index == 0);

@@ -47,6 +47,7 @@ struct StepRecord {
   std::optional<StepObservations> overflow{};
   std::vector<Fp32Comparison> fp32_reference{};  ///< on every fp32_reference_every-th step and on the first
   std::vector<ZeroCauses> zero_causes{};         ///< on every zero_causes_every-th step and on the first
+  std::vector<WhatIfUpdates> what_if{};          ///< on observed steps, where the settings name formats
   std::vector<ScaleProbe> probes{};              ///< on every probe_every-th step and on the first
   std::vector<ObjectiveRecord> further{};        ///< in their order; without those behind one that diverged
 };

@@ -46,9 +46,9 @@ def text_block(text: str) -> str:
 
 
 class FindingTable(NamedTuple):
-    """A table among an experiment's findings: their key, and its first columns."""
+    """A table among an experiment's findings: their key, which may be any, and its first columns."""
 
-    key: str
+    key: str | None
     opening: tuple[str, ...]
 
 
@@ -58,6 +58,7 @@ FINDINGS = {
     "predictions": FindingTable("predictions", ("arm", "nearest the loss: output")),
     "predictors": FindingTable("harm", ("predictor", "steps")),
     "advice": FindingTable("harm", ("task", "harmed")),
+    "beginnings": FindingTable(None, ("begins in", "arm")),
 }
 
 
@@ -72,7 +73,7 @@ def finding(sources: Sources, experiment: str, kind: str) -> str:
     wanted, findings = FINDINGS[kind], read_json(folder / "summary.json").get("findings")
     if findings is None:
         return text_block(reported_table(folder, wanted.opening))
-    sections = [section for entry in findings if entry["key"] == wanted.key for section in entry["sections"]]
+    sections = [section for entry in findings if wanted.key in (None, entry["key"]) for section in entry["sections"]]
     for section in sections:
         if section["columns"][:1] == [wanted.opening[0]]:
             return text_block(aligned([section["columns"], *section["rows"]]))

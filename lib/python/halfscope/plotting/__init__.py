@@ -11,6 +11,7 @@ from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
 from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.loss_weights import loss_weight_curve
+from halfscope.plotting.maps import where_fp32_sums, where_loss_scaling, where_master_copy
 from halfscope.plotting.operands import block_map, delayed_scales, operand_map
 from halfscope.plotting.predictions import predicted_and_counted
 from halfscope.plotting.replays import moving_scales, replayed_scales
@@ -54,4 +55,7 @@ __all__ = [
     "sum_errors",
     "update_ratio_histogram",
     "value_histogram",
+    "where_fp32_sums",
+    "where_loss_scaling",
+    "where_master_copy",
 ]

@@ -32,6 +32,7 @@ def draw(experiment: Experiment) -> list[Drawing]:
         return []
     candidates = (
         *_arm_figures(experiment),
+        *_map_figures(experiment),
         *_later_figures(experiment),
         *_gradient_figures(experiment),
         *_scale_figures(experiment),
@@ -68,6 +69,16 @@ def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | No
         if any(experiment.histogram(arm, "update_ratio").elements for arm in arms):
             figure = plotting.update_ratio_histogram(experiment)
             yield "update_ratios", "Histogram of update sizes beside their weights", figure
+
+
+def _map_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:
+    """Figures of where the techniques' effects begin."""
+    words = "Harm of weights of 16 bits by learning rate, network and optimizer"
+    yield "where_master_copy", words, plotting.where_master_copy(experiment)
+    words = "Harm of missing loss scaling by the positions that a loss averages over"
+    yield "where_loss_scaling", words, plotting.where_loss_scaling(experiment)
+    words = "Errors of sums by length beside their closed form, and harm of training with them"
+    yield "where_fp32_sums", words, plotting.where_fp32_sums(experiment)
 
 
 def _later_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:

@@ -1,0 +1,266 @@
+"""Maps of where each technique's effect begins: harm along an axis, its measured and its predicted beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREY, RED, new_figure, tidy
+from halfscope.results import Experiment
+
+LEAST, MOST = -0.1, 1.1  # range of the share that is missed; larger and smaller ones stand at the edges
+MARKERS = "osD^vP"
+MISSED = "FP32's decrease missed (%)"
+
+
+class Rate(NamedTuple):
+    """A learning rate that people use, and who."""
+
+    rate: float
+    name: str
+
+
+# Published recipes: Krizhevsky 2012 and Simonyan 2014; He 2016, whose rate falls to the second; Radford 2016; Vaswani
+# 2017, base, the peak; Devlin 2019, fine-tuning; Touvron 2023, 7B, whose cosine ends at the second.
+EVERYDAY = {
+    ("cnn", "sgd"): (Rate(1e-2, "AlexNet, VGG"), Rate(1e-4, "ResNet-50's end")),
+    ("cnn", "adam"): (Rate(2e-4, "DCGAN"),),
+    ("transformer", "adam"): (Rate(7e-4, "base model's peak"),),
+    ("bert", "adam"): (Rate(2e-5, "fine-tuning"),),
+    ("llama", "adam"): (Rate(3e-4, "pre-training"), Rate(3e-5, "its end")),
+}
+
+
+class Series(NamedTuple):
+    """The points of one arm along the axis, ascending."""
+
+    series: str
+    variant: str
+    points: list[dict]
+    onset: dict | None
+
+
+def series_of(found: dict) -> list[Series]:
+    """The points of a finding by series and arm."""
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for point in found["points"]:
+        groups.setdefault((point["series"], point["variant"]), []).append(point)
+    onsets = {(line["series"], line["variant"]): line for line in found["onsets"]}
+    return [
+        Series(*key, sorted(points, key=lambda point: point["place"]), onsets.get(key))
+        for key, points in groups.items()
+    ]
+
+
+def where_master_copy(experiment: Experiment) -> Figure | None:
+    """Harm of weights of 16 bits by learning rate, a panel per network and optimizer; below, by the applied share.
+
+    None without that finding.
+    """
+    found = experiment.summary.get("where_master_copy")
+    if not found:
+        return None
+    series = series_of(found)
+    panels = list(dict.fromkeys(line.series for line in series))
+    optimizers = list(dict.fromkeys(name.rpartition("_")[2] for name in panels))
+    networks = list(dict.fromkeys(name.rpartition("_")[0] for name in panels))
+    colours = _colours(line.variant for line in series)
+    figure = new_figure(width=3.0 * max(len(networks), 2), height=2.7 * (len(optimizers) + 1))
+    top, bottom = figure.subfigures(2, 1, height_ratios=(len(optimizers), 1))
+    grid = top.subplots(len(optimizers), len(networks), squeeze=False, sharex=True, sharey=True)
+    for row, optimizer in zip(grid, optimizers):
+        for axes, network in zip(row, networks):
+            own = [line for line in series if line.series == f"{network}_{optimizer}"]
+            for line in own:
+                _draw_series(axes, line, colours[line.variant])
+            _mark_rates(axes, EVERYDAY.get((network, optimizer), ()))
+            axes.set_xscale("log")
+            tidy(axes, f"{network}, {optimizer}")
+        row[0].set_ylabel(MISSED)
+    for axes in grid[-1]:
+        axes.set_xlabel("learning rate")
+    _limit(grid.flat, found["margin"])
+    left = bottom.subplots(1, 2, width_ratios=(3, 1))
+    _draw_by_applied(left[0], series, networks, found)
+    left[1].axis("off")
+    left[1].legend(handles=[*_marks(colours), *_network_marks(networks)], loc="center left", frameon=False, fontsize=8)
+    top.suptitle(
+        "Harm of weights of 16 bits, by learning rate; paired with FP32's seeds",
+        x=0.01,
+        ha="left",
+        weight="bold",
+        size=10,
+    )
+    return figure
+
+
+def _draw_by_applied(axes: Axes, series: list[Series], networks: list[str], found: dict) -> None:
+    for line in series:
+        network = line.series.rpartition("_")[0]
+        shown = [point for point in line.points if point.get("applied") is not None and _height(point) is not None]
+        axes.plot(
+            [point["applied"] for point in shown],
+            [_height(point) for point in shown],
+            MARKERS[networks.index(network) % len(MARKERS)],
+            color=_colours(other.variant for other in series)[line.variant],
+            markersize=4,
+            alpha=0.75,
+        )
+    axes.axvline(found["applied_where_harm_begins"], color=GREY, linewidth=1, linestyle=":")
+    axes.set(xlabel="share of the intended update that is applied", ylabel=MISSED, xlim=(-0.02, 1.1))
+    axes.axhline(100 * found["margin"], color=GREY, linewidth=0.8, linestyle=":")
+    axes.set_ylim(100 * LEAST - 3, 100 * MOST + 3)
+    tidy(axes, "By the share that is applied")
+
+
+def _network_marks(networks: Sequence[str]) -> list[Line2D]:
+    look = {"color": GREY, "linestyle": "none", "markersize": 5}
+    return [Line2D([], [], marker=MARKERS[i % len(MARKERS)], label=name, **look) for i, name in enumerate(networks)]
+
+
+def _mark_rates(axes: Axes, rates: Iterable[Rate]) -> None:
+    for rate in rates:
+        axes.axvline(rate.rate, color=AMBER, linewidth=4, alpha=0.35, zorder=0)
+        axes.text(rate.rate, 100 * MOST, f" {rate.name}", rotation=90, ha="right", va="top", fontsize=7, color=GREY)
+
+
+def where_loss_scaling(experiment: Experiment) -> Figure | None:
+    """Harm of FP16 without loss scaling by the positions of the loss, and by the energy that casts lose.
+
+    A line per way to have so many positions. None without that finding.
+    """
+    found = experiment.summary.get("where_loss_scaling")
+    if not found:
+        return None
+    series = series_of(found)
+    colours = _colours(f"{line.series}, {line.variant}" for line in series)
+    figure = new_figure(width=10, height=3.8)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for line in series:
+        colour = colours[f"{line.series}, {line.variant}"]
+        _draw_series(left, line, colour)
+        by_energy = [{**point, "place": point["lost_energy"]} for point in line.points if point.get("lost_energy")]
+        _draw_series(right, Series(line.series, line.variant, by_energy, None), colour)
+    left.set_xscale("log", base=2)
+    left.set(xlabel="positions that the loss averages over", ylabel=MISSED)
+    right.set_xscale("log")
+    right.set_xlabel("energy lost by the activation gradient that loses most")
+    tidy(left, "By positions")
+    tidy(right, "By lost energy")
+    _limit((left, right), found["margin"])
+    figure.legend(handles=_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+    return figure
+
+
+def where_fp32_sums(experiment: Experiment) -> Figure | None:
+    """Errors of sums by length, measured (markers) and in closed form (lines); below, the harm of training with them.
+
+    None without that finding.
+    """
+    found = experiment.summary.get("where_fp32_sums")
+    if not found:
+        return None
+    kinds = list(dict.fromkeys(row["terms"] for row in found["errors"]))
+    models = list(dict.fromkeys(row["model"] for row in found["errors"]))
+    colours = _colours(models)
+    series = series_of(found)
+    names = list(dict.fromkeys(line.series for line in series))
+    figure = new_figure(width=12.5, height=6.6 if names else 3.6)
+    parts = figure.subfigures(2 if names else 1, 1, height_ratios=(1.15, 1) if names else None, squeeze=False)[:, 0]
+    for axes, kind in zip(parts[0].subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds):
+        for model in models:
+            rows = [row for row in found["errors"] if row["terms"] == kind and row["model"] == model]
+            _draw_errors(axes, rows, colours[model])
+        axes.set_xscale("log", base=2)
+        axes.set(yscale="log", ylim=(1e-8, 3), xlabel="terms")
+        tidy(axes)
+        axes.set_title(kind.replace(": ", ":\n").replace(", the", ",\nthe"), loc="left", fontsize=8)
+    parts[0].axes[0].set_ylabel("RMS error / RMS sum")
+    parts[0].legend(handles=_model_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+    if names:
+        _draw_harm_of_sums(parts[1], series, names, found["margin"])
+    return figure
+
+
+def _draw_errors(axes: Axes, rows: list[dict], colour: str) -> None:
+    finite = [row for row in rows if row["error"] is not None and row["error"] > 0]
+    axes.plot([row["count"] for row in finite], [row["error"] for row in finite], "o", color=colour, markersize=4)
+    expected = [row for row in rows if row["expected"] is not None]
+    axes.plot([row["count"] for row in expected], [row["expected"] for row in expected], color=colour, linewidth=1.2)
+    infinite = [row["count"] for row in rows if row["error"] is None]
+    axes.plot(infinite, [2] * len(infinite), "x", color=colour, markersize=6)
+
+
+def _model_marks(colours: dict[str, str]) -> list[Line2D]:
+    marks = [Line2D([], [], color=colour, marker="o", markersize=4, label=name) for name, colour in colours.items()]
+    words = {"o": "measured", "x": "overflows"}
+    marks += [Line2D([], [], color=GREY, marker=mark, linestyle="none", label=text) for mark, text in words.items()]
+    return [*marks, Line2D([], [], color=GREY, label="closed form")]
+
+
+def _draw_harm_of_sums(figure: Figure, series: list[Series], names: list[str], margin: float) -> None:
+    colours = _colours(line.variant for line in series)
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, names):
+        for line in series:
+            if line.series == name:
+                _draw_series(axes, line, colours[line.variant])
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("terms of a sum")
+        tidy(axes, name.replace("_", " "))
+    panels[0].set_ylabel(MISSED)
+    _limit(panels, margin)
+    figure.legend(handles=_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+
+
+def _colours(names: Iterable[str]) -> dict[str, str]:
+    palette = (BLUE, RED, *COLOURS[3:], COLOURS[0])
+    return {name: palette[place % len(palette)] for place, name in enumerate(dict.fromkeys(names))}
+
+
+def _height(point: dict) -> float | None:
+    """Percent, at the edge where it lies beyond; of a diverged arm the upper one."""
+    if point["diverged"]:
+        return 100 * MOST
+    return None if point["missed"] is None else 100 * min(max(point["missed"], LEAST), MOST)
+
+
+def _draw_series(axes: Axes, line: Series, colour: str) -> None:
+    """Filled markers are harmed, hollow ones are not, grey ones undecided; bars are 95 % intervals."""
+    shown = [(point, height) for point in line.points if (height := _height(point)) is not None]
+    axes.plot([point["place"] for point, _ in shown], [height for _, height in shown], color=colour, linewidth=1)
+    for point, height in shown:
+        if point["low"] is not None and not point["diverged"]:
+            ends = [100 * min(max(point[end], LEAST), MOST) for end in ("low", "high")]
+            axes.plot([point["place"]] * 2, ends, color=colour, linewidth=1, alpha=0.6)
+        face = {"harm": colour, "none": "white"}.get(point["harm"], "#cccccc")
+        axes.plot(
+            point["place"], height, "x" if point["diverged"] else "o", color=colour, markerfacecolor=face, markersize=5
+        )
+    if line.onset and line.onset["predicted"] is not None:
+        axes.axvline(line.onset["predicted"], color=colour, linewidth=1.2, linestyle="--", alpha=0.8)
+
+
+def _limit(panels: Iterable[Axes], margin: float) -> None:
+    for axes in panels:
+        axes.set_ylim(100 * LEAST - 3, 100 * MOST + 3)
+        axes.axhline(100 * margin, color=GREY, linewidth=0.8, linestyle=":")
+
+
+def _marks(colours: dict[str, str]) -> list[Line2D]:
+    arms = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    look: Callable[..., Line2D] = lambda face, label: Line2D(  # noqa: E731
+        [], [], color=GREY, marker="o", markerfacecolor=face, linestyle="none", label=label
+    )
+    return [
+        *arms,
+        look(GREY, "harm"),
+        look("white", "no harm"),
+        look("#cccccc", "undecided"),
+        Line2D([], [], color=GREY, marker="x", linestyle="none", label="diverges"),
+        Line2D([], [], color=GREY, linestyle="--", label="predicted beginning"),
+    ]
