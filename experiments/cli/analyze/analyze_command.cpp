@@ -73,7 +73,7 @@ void print_findings(const Threshold& threshold, const std::vector<OverThreshold>
 ExitStatus judge_all(const std::vector<Threshold>& thresholds, const Analysis& analysis) {
   ExitStatus status = done;
   for (const Threshold& threshold : thresholds) {
-    const Judgement judgement = judge(threshold, analysis);
+    const ThresholdResult judgement = judge(threshold, analysis);
     if (judgement.judged == 0 && analysis.status == done) {
       print_error(fmt::format("--fail-on '{}': there is nothing to judge: no {} has a finite value",
                               threshold.text, is_of_updates(threshold) ? "update" : "tensor"));

@@ -118,8 +118,8 @@ std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor&
   return metric.of_tensor != nullptr ? metric.of_tensor(tensor) : std::nullopt;
 }
 
-Judgement judge(const Threshold& threshold, const Analysis& analysis) {
-  Judgement judgement;
+ThresholdResult judge(const Threshold& threshold, const Analysis& analysis) {
+  ThresholdResult judgement;
   const auto take = [&](const std::string& name, const Share& value) {
     if (!value) return;
     ++judgement.judged;

@@ -43,10 +43,10 @@ struct OverThreshold {
   std::string tensor;
   double share = 0;
 };
-struct Judgement {
+struct ThresholdResult {
   std::size_t judged = 0;           ///< tensors, or updates, that have a value
   std::vector<OverThreshold> over;  ///< tensors that reach the threshold
 };
-[[nodiscard]] Judgement judge(const Threshold& threshold, const Analysis& analysis);
+[[nodiscard]] ThresholdResult judge(const Threshold& threshold, const Analysis& analysis);
 
 }  // namespace halfscope
