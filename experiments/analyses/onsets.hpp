@@ -12,7 +12,7 @@ namespace halfscope {
 
 /// An arm called SERIES_VARIANT_PLACE whose baseline is SERIES_fp32_PLACE, compared seed by seed.
 struct MapPoint {
-  std::string arm, series, variant;
+  std::string arm{}, series{}, variant{};
   double place = 0;
   /// Mean over the seeds of the share of FP32's decrease of the loss that the arm misses, with its 95 %
   /// interval; the decrease is from the loss of the first step. Empty where FP32 hardly learns.

@@ -120,9 +120,9 @@ AnalysisResult find_where_loss_scaling(const AnalysisInput& input) {
   std::vector<Onset> onsets = onsets_of(points, Grows::up);
   for (Onset& onset : onsets) {
     const MapPoint* first = fewest(points, onset);
-    const std::string& fp32 = input.judged.find(first->arm)->baseline;
+    const std::string& baseline = input.judged.find(first->arm)->baseline;
     const double unscaled = std::ldexp(first->place, scaled_by(input, points, onset));
-    onset.predicted = crossing(predicted_losses(records, fp32, unscaled), AdvisorOptions{}.tolerance);
+    onset.predicted = crossing(predicted_losses(records, baseline, unscaled), AdvisorOptions{}.tolerance);
   }
   AnalysisResult finding{.key = "where_loss_scaling", .values = to_json(points, onsets)};
   finding.sections.push_back(points_section(points, "positions"));
