@@ -77,13 +77,13 @@ bool have_one_seed(const ExperimentSummary& summary) {
 
 Table claim_table(const Experiment& experiment, const ExperimentSummary& summary) {
   Table table{{{"arm", "arm"},
-               {"baseline", "beside", 2},
-               {"expected", "expected", 1},
-               {"margin", "margin", 3},
-               {"behind", "behind by", 4},
-               {"interval", "95 % interval"},
-               {"detectable", "detectable", 6},
-               {"seeds", "seeds", 5},
+               {"baseline", "beside", 3},
+               {"expected", "expected", 2},
+               {"margin", "margin", 4},
+               {"behind", "behind by", 5},
+               {"interval", "95 % interval", 1},
+               {"detectable", "detectable", 7},
+               {"seeds", "seeds", 6},
                {"judgement", "judged"}},
               {}};
   const std::vector<Judgement> judged = judge_claim(experiment, summary);

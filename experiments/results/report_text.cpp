@@ -73,8 +73,9 @@ std::string settings_lines(const ExperimentSummary& summary, std::size_t width) 
 /// The claim's expectations with their intervals, and the reasons of their margins.
 std::string claim_lines(const Experiment& experiment, const ExperimentSummary& summary, std::size_t width) {
   if (experiment.claim.expectations.empty()) return "";
-  std::string text = "\n  claim, judged by differences over seeds: how far each arm ends behind\n\n" +
-                     write_table(claim_table(experiment, summary), {TableFormat::text, width}) + "\n";
+  std::string text =
+      "\n" + paragraph("claim, ", "judged by differences over seeds: how far each arm ends behind", width) +
+      "\n" + write_table(claim_table(experiment, summary), {TableFormat::text, width}) + "\n";
   for (const std::string& reason : margin_reasons(experiment)) text += paragraph("margin:  ", reason, width);
   return text + paragraph("claim:   ",
                           fmt::format("{} {}", experiment.claim.text, claim_outcome(experiment, summary)),
