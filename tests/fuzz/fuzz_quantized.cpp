@@ -1,7 +1,7 @@
 // Fuzzes the pairing of payloads with scales, and the numbers and findings that come of it.
+#include <halfscope/io/block_findings.hpp>
 #include <halfscope/io/detail/flat_tensor_file.hpp>
 #include <halfscope/io/quantized_file.hpp>
-#include <halfscope/io/block_findings.hpp>
 
 #include "tests/fuzz/fuzz_reader.hpp"
 

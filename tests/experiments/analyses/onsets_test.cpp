@@ -35,7 +35,8 @@ struct Map {
 };
 
 TEST_CASE("arms of a map are compared seed by seed with FP32's at their place", "[onsets]") {
-  const Map map({{"net_fp32_0.01", 0}, {"net_fp16_0.01", 0.001}, {"net_fp32_1e-05", 0}, {"net_fp16_1e-05", 0.5}});
+  const Map map(
+      {{"net_fp32_0.01", 0}, {"net_fp16_0.01", 0.001}, {"net_fp32_1e-05", 0}, {"net_fp16_1e-05", 0.5}});
   REQUIRE(map.points.size() == 2);
   CHECK(map.points[0].series == "net");
   CHECK(map.points[0].variant == "fp16");
@@ -47,8 +48,14 @@ TEST_CASE("arms of a map are compared seed by seed with FP32's at their place", 
 }
 
 TEST_CASE("harm begins between the last harmless place and the first harmful one", "[onsets]") {
-  Map map({{"net_fp32_1", 0}, {"net_fp16_1", 0}, {"net_fp32_4", 0}, {"net_fp16_4", 0.01}, {"net_fp32_16", 0},
-           {"net_fp16_16", 0.3}, {"net_fp32_64", 0}, {"net_fp16_64", 0.8}});
+  Map map({{"net_fp32_1", 0},
+           {"net_fp16_1", 0},
+           {"net_fp32_4", 0},
+           {"net_fp16_4", 0.01},
+           {"net_fp32_16", 0},
+           {"net_fp16_16", 0.3},
+           {"net_fp32_64", 0},
+           {"net_fp16_64", 0.8}});
   std::vector<Onset> up = onsets_of(map.points, Grows::up);
   REQUIRE(up.size() == 1);
   CHECK(up[0].harmless == 4);

@@ -80,7 +80,8 @@ TEST_CASE("a run's summary has shares by rate, which rise with it", "[what_if][r
     CHECK(rows[i].at("format") == "fp16");
     if (i > 0) CHECK(rows[i].at("lost").get<double>() <= rows[i - 1].at("lost").get<double>());
     if (rows[i].at("rate_log2") == 0)
-      CHECK(rows[i].at("lost").get<double>() == Approx(summary.at("lost_updates").get<double>()).margin(0.02));
+      CHECK(rows[i].at("lost").get<double>() ==
+            Approx(summary.at("lost_updates").get<double>()).margin(0.02));
   }
   CHECK(rows.back().at("applied").get<double>() == Approx(1).margin(0.05));
   CHECK(rows.front().at("applied").get<double>() < 0.1);
