@@ -85,6 +85,9 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "quantizers",
         "weights-without-master",
         "zero-gradients",
+        "where-master-copy",
+        "where-loss-scaling",
+        "where-fp32-sums",
     }
     assert {entry.name for entry in entries if not entry.in_quick_set} == left_out
     assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)

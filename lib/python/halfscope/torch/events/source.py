@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 _TORCH = str(Path(torch.__file__).parent)
-_OWN = str(Path(__file__).parents[1])  # halfscope.torch
+_OWN = str(Path(__file__).parent.parent)  # halfscope.torch
 _LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
 # Libraries elsewhere, such as a distribution's beside an environment's.
 _FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
