@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import halfscope
-from halfscope.roundoff import Steps
+from halfscope.formats import Format
 from halfscope.testing import assert_close, signed_error
 
 SEEDS = range(20)
@@ -54,7 +54,7 @@ def test_a_thousandth_beyond_it_does_not(format: str, seed: int) -> None:
     actual = rounded(values, format)
     signs = np.random.default_rng(seed).choice([-1, 1], values.size)
     single, exact = actual.astype(np.float64), float(values[137])
-    half_step = Steps.of(format).at(np.array([exact]))[0] / 2
+    half_step = Format.of(format).step_at(exact) / 2
     single[137] = exact + math.copysign(half_step * (1 + 2.0**-8) + 1e-3 * abs(exact), exact)
     for bug in (actual * 1.001, actual * (1 + 0.001 * signs), single):
         with pytest.raises(AssertionError, match="not explained by 1 "):

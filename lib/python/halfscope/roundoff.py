@@ -7,41 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from halfscope.results.formats import describe, label
-
-Floats = NDArray[np.float64]
+from halfscope.formats import Floats, Format, label
 
 Z_LIMIT = 6.0  # standard deviations: of normal numbers one in 500 million lies beyond
 _BIAS = 0.1  # ulp, a mean error that is told
 _BEYOND_HALF = 0.05  # share of the numbers
 _FEWEST = 30  # different inexact numbers, from which on a mean error is judged
 _REFERENCE = 8 * 2.0**-24  # relative, of an expected number that was computed in FP32
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Distances of neighbouring numbers of a format."""
-
-    format: str
-    precision: int  # bits of a significand, the leading one included
-    smallest_normal: float
-    largest: float
-
-    @classmethod
-    def of(cls, quantizer: str) -> Steps:
-        """Raises ValueError for an unknown format."""
-        name = quantizer.partition("/")[0]
-        found = describe(name)
-        return cls(
-            name, int(found["mantissa_bits"]) + 1, float(found["smallest_normal"]), float(found["largest"])
-        )  # fmt: skip
-
-    def at(self, values: Floats) -> Floats:
-        """The step of each number's binade."""
-        _, exponent = np.frexp(np.maximum(np.abs(values), self.smallest_normal))
-        return np.ldexp(1.0, exponent - self.precision)
 
 
 @dataclass(frozen=True)
@@ -80,12 +53,12 @@ def signed_error(before: Any, after: Any, quantizer: str) -> SignedError:
     changed. Arrays of NumPy, PyTorch or JAX of one shape; raises ValueError for others and for an unknown format.
     """
     exact, cast = _pair("signed_error", before, after)
-    steps = Steps.of(quantizer)
+    format = Format.of(quantizer)
     with np.errstate(invalid="ignore"):
-        kept = (np.abs(exact) >= steps.smallest_normal) & (np.abs(exact) <= steps.largest) & np.isfinite(cast)
+        kept = (np.abs(exact) >= format.smallest_normal) & (np.abs(exact) <= format.largest) & np.isfinite(cast)
     kept &= exact != cast
     distinct, stored = _distinct(exact[kept], cast[kept])
-    errors = (stored - distinct) / steps.at(distinct)
+    errors = (stored - distinct) / format.steps_at(distinct)
     beyond = float((np.abs(errors) > 0.5).mean()) if errors.size else 0.0
     means = (*_mean_and_t(errors), *_mean_and_t(errors * np.sign(distinct)))
     return SignedError(quantizer, errors.size, *means, beyond)
@@ -139,9 +112,9 @@ def compare(actual: Any, expected: Any, roundings: Roundings, magnitudes: Any = 
     """Differences of `actual` beside what roundings to nearest explain; magnitudes: what each was relative to."""
     given, exact = _pair("assert_close", actual, expected)
     sizes = exact if magnitudes is None else _pair("assert_close", magnitudes, expected)[0]
-    steps = Steps.of(roundings.format)
-    growth = 1 + roundings.count * 2.0**-steps.precision
-    half = steps.at(np.abs(sizes) * growth) / 2
+    format = Format.of(roundings.format)
+    growth = 1 + roundings.count * 2.0**-format.precision
+    half = format.steps_at(np.abs(sizes) * growth) / 2
     both = (given == exact) | (np.isnan(given) & np.isnan(exact))
     with np.errstate(invalid="ignore"):
         difference = np.where(both, 0.0, given - exact)

@@ -13,8 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
+from halfscope.formats import Format
 from halfscope.torch import lint
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from halfscope.formats import describe, label
 from halfscope.plotting.style import AMBER, COLOURS, GREEN, RED, headline, new_figure, percent, power, signed, tidy
 from halfscope.results import Experiment
-from halfscope.results.formats import describe, label
 from halfscope.results.histogram import Outcome, RecordedHistogram
 
 if TYPE_CHECKING:

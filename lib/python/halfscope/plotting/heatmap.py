@@ -11,10 +11,10 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from halfscope.formats import label
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import headline, new_figure, power_of_two
 from halfscope.results import Experiment
-from halfscope.results.formats import label
 from halfscope.results.loss_scales import baseline, counters, good_arm, static_scales
 
 LABELS = 40  # beyond so many rows only some are named

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from halfscope import ScaleAdvice
+from halfscope.formats import label
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREEN, RED, headline, legend_at, new_figure, power, tidy
 from halfscope.results import Arm, Experiment
-from halfscope.results.formats import label
 from halfscope.results.loss_scales import (
     OUTCOMES,
     advice,

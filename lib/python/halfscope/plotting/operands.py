@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from halfscope.formats import label
 from halfscope.plotting.heatmap import draw_map, name_rows, top_share
 from halfscope.plotting.style import headline, legend_beside, line_style, new_figure, tidy
 from halfscope.results import Experiment
-from halfscope.results.formats import label
 
 SHARES = {"flushed": "become zero", "clipped": "lie beyond the largest number"}
 # Roles of a watched run's tensors in the order of the map, and the words behind the tensor's name.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from halfscope.formats import label
 from halfscope.plotting.gradients import HIGH, LOW, NAMES, bands, draw_aside, draw_binades
 from halfscope.plotting.style import headline, new_figure, percent, power_of_two
 from halfscope.results import Experiment
-from halfscope.results.formats import label
 from halfscope.results.histogram import RecordedHistogram
 
 ROOM = 1.62  # height of an axis in heights of its highest bar: the labels of the bands stand above the bars

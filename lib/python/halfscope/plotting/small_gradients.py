@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from halfscope import Histogram
+from halfscope.formats import describe, label
 from halfscope.plotting.curves import drawn
 from halfscope.plotting.gradients import NAMES
 from halfscope.plotting.style import arm_style, legend_beside, new_figure, power, tidy
 from halfscope.results import Experiment, Run
-from halfscope.results.formats import describe, label
 from halfscope.results.histogram import LOWEST_EXPONENT
 
 

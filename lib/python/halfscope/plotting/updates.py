@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from halfscope.formats import describe, label
 from halfscope.plotting.curves import drawn
 from halfscope.plotting.style import AMBER, COLOURS, GREY, RED, arm_style, legend_beside, new_figure, signed, tidy
 from halfscope.results import Experiment, RecordedHistogram, Run
-from halfscope.results.formats import describe, label
 
 if TYPE_CHECKING:
     from halfscope import Histogram

@@ -7,11 +7,11 @@ from html import escape
 
 import pandas as pd
 
+from halfscope.formats import label
 from halfscope.plotting.predictions import predicted_arms, predictions_in_words
 from halfscope.plotting.style import FEW, percent
 from halfscope.report.markup import folded, table
 from halfscope.results import Arm, Experiment, Prediction, Run
-from halfscope.results.formats import label
 
 NOTHING = "\N{EN DASH}"
 ARROW = "\N{RIGHTWARDS ARROW}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from halfscope import Histogram
-from halfscope.results.formats import has_range_of_fp32, label
+from halfscope.formats import Format, label
 from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, together
 from halfscope.torch.counts.totals import Totals
@@ -73,7 +73,7 @@ def _not_finite(totals: Totals) -> list[str]:
 
 def _wider(format: str) -> str:
     """Formats of PyTorch's that hold more."""
-    return "FP32" if has_range_of_fp32(format) else "FP32 or BF16"
+    return "FP32" if Format.of(format).has_range_of_fp32 else "FP32 or BF16"
 
 
 def _beyond(histogram: Histogram, narrow: str | None) -> int:

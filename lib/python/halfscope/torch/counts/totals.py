@@ -9,7 +9,7 @@ import numpy as np
 
 from halfscope import Explorer, Histogram, ScaleAdvice, advise_scale
 from halfscope._core import ExplorerData
-from halfscope.results.formats import describe
+from halfscope.formats import describe
 from halfscope.results.loss_scales import GRADIENTS, gradient_name
 from halfscope.torch.counts.blocks import Seen
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together

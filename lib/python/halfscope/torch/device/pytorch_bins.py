@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
-from halfscope.results.formats import describe
+from halfscope.formats import describe
 
 CLASSES = 4
 SUBNORMALS = CLASSES * 256  # where the bins of float32's subnormal numbers begin

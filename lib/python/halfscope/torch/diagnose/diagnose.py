@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.diagnose.silent.lost_digits import lost_digits
 from halfscope.torch.diagnose.silent.silent import silent_findings
@@ -21,7 +22,6 @@ from halfscope.torch.emulate.training import Trainee
 from halfscope.torch.emulate.words import without_rule_words
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding, wrapped
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.policy import Policy
 from halfscope.torch.steps.optimizers import optimizers_of
 

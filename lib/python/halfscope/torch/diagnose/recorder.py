@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 import halfscope
+from halfscope.formats import Format
 from halfscope.torch.diagnose.losses import Losses, relative_error
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.source import Site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
-from halfscope.torch.findings.operands import Constant, Format, Operand, operand_of
+from halfscope.torch.findings.operands import Constant, Operand, operand_of
 from halfscope.torch.findings.trail import Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.tensors.storages import storage_key
 

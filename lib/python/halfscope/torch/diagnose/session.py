@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.diagnose.recorder import Ran, Recorder
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.source import current_site
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.snapshot import Snapshot
 

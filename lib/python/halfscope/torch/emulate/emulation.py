@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
+from halfscope.formats import Format
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
@@ -23,7 +24,6 @@ from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.words import report_text, without_rule_words
 from halfscope.torch.findings.finding import Finding, wrapped
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.findings.sentences import untried_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.search.bisection import Bisection, bisect

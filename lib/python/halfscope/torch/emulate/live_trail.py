@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 import halfscope
+from halfscope.formats import Format
 from halfscope.torch.events.place import Region
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.kinds import SOFTMAXES, kind_of, terms_of
-from halfscope.torch.findings.operands import Format, Operand
+from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import PASSED_ON, Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.operations.table import Operation
 from halfscope.torch.tensors.storages import storage_key

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from halfscope._core import layer_operands, set_thread_count
+from halfscope.formats import Format
 from halfscope.torch.counts.totals import Totals
 from halfscope.torch.counts.weights import Weights
 from halfscope.torch.emulate.arithmetic import backends
@@ -36,7 +37,6 @@ from halfscope.torch.emulate.twins.zeros import ZeroCauses
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.place import Computed
 from halfscope.torch.events.source import current_site
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.optimizers import StepHooks
 from halfscope.torch.steps.records import Records, Sinks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from halfscope.results.formats import label
+from halfscope.formats import label
 from halfscope.torch.counts.histograms import Stalled
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.policy import ROLES, Policy

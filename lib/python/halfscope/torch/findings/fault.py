@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from halfscope.formats import Format
 from halfscope.torch.events.source import Site
-from halfscope.torch.findings.operands import Constant, Format, Operand
+from halfscope.torch.findings.operands import Constant, Operand
 
 
 @dataclass

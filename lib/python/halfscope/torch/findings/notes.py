@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM
-from halfscope.torch.findings.operands import Constant, Format
+from halfscope.torch.findings.operands import Constant
 from halfscope.torch.findings.trail import Trail, exponent_of
 from halfscope.torch.tensors.storages import storage_key
 

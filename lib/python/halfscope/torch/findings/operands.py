@@ -4,52 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 
-import halfscope
-from halfscope.results.formats import describe, has_range_of_fp32, label
-
-
-@dataclass(frozen=True)
-class Format:
-    """A number format with its limits."""
-
-    name: str
-    largest: float
-    smallest: float  # above zero
-    precision: int  # bits of a significand, the leading one included
-
-    @classmethod
-    def of(cls, name: str) -> Format:
-        found = describe(name.partition("/")[0])
-        return cls(name, float(found["largest"]), float(found["smallest"]), int(found["mantissa_bits"]) + 1)
-
-    @property
-    def has_range_of_fp32(self) -> bool:
-        return has_range_of_fp32(self.name.partition("/")[0])
-
-    @property
-    def smallest_normal(self) -> float:
-        return float(describe(self.name.partition("/")[0])["smallest_normal"])
-
-    def step_at(self, value: float) -> float:
-        """The distance of neighbouring numbers at a value."""
-        exponent = math.floor(math.log2(max(abs(value), self.smallest_normal)))
-        return float(2.0 ** (exponent - self.precision + 1))
-
-    @property
-    def is_stochastic(self) -> bool:
-        return "stochastic" in self.name
-
-    @property
-    def label(self) -> str:
-        return label(self.name.partition("/")[0])
-
-    def round(self, value: float) -> float:
-        return _rounded(value, self.name)
+from halfscope.formats import Format
 
 
 @dataclass(frozen=True)
@@ -83,11 +42,6 @@ class Operand:
 
     def words(self) -> str:
         return f"{self.name} up to {self.largest:.4g}"
-
-
-@cache
-def _rounded(value: float, format: str) -> float:
-    return float(halfscope.round(torch.tensor([value], dtype=torch.float32), format)[0])
 
 
 def constant_of(value: Any, format: Format, is_known: Any) -> Constant | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from halfscope.formats import Format
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding, located
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.findings.remedies import Remedy, remedies_of
 from halfscope.torch.findings.words import why
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.events.source import Site
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
-from halfscope.torch.findings.operands import Constant, Format, constant_of, flat
+from halfscope.torch.findings.operands import Constant, constant_of, flat
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.tensors.storages import storage_key
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from halfscope import _core
-from halfscope.torch.findings.operands import Format
+from halfscope.formats import Format
 from halfscope.torch.policy import FP32, Policy
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import Asked, Number, check
 from halfscope.torch.lint.sources import Source, source_of

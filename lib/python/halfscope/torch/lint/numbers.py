@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halfscope import _core
+from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding
-from halfscope.torch.findings.operands import Format
 
 
 @dataclass(frozen=True)

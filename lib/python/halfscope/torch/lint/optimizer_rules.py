@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from halfscope import lost_updates
+from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import Asked, Number, check, finding
 

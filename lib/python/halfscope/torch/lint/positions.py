@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 import halfscope
-from halfscope.torch.findings.operands import Format
+from halfscope.formats import Format
 
 
 @dataclass(frozen=True)

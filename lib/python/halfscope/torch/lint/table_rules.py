@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 
 import halfscope
+from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding, digits
-from halfscope.torch.findings.operands import Format
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import Asked, Number, check
 from halfscope.torch.lint.positions import Angles, Positions, are_frequencies

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 from halfscope._core import confidence_95
+from halfscope.formats import label
 from halfscope.results.arms import WATCHED as ARM
-from halfscope.results.formats import label
 from halfscope.results.json_files import FORMAT_VERSION, finite_or_none
 from halfscope.torch.counts.blocks import Seen
 from halfscope.torch.counts.histograms import Observations

@@ -9,13 +9,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import halfscope
+from halfscope.formats import Format
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called, digits
 from halfscope.torch.findings.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM, below_minimum, largest_of
 from halfscope.torch.findings.notes import Note, NotedTrail
-from halfscope.torch.findings.operands import Format, Operand
+from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.sentences import untried_finding
 from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
 from halfscope.torch.operations.table import Kind, Operation, operation_of

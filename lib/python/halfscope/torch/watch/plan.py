@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from halfscope import _core
-from halfscope.results.formats import describe, is_in_blocks
+from halfscope.formats import describe, is_in_blocks
 from halfscope.torch.counts.block_totals import BlockTotals
 from halfscope.torch.counts.blocks import BlockObservations, BlockWeights, Seen
 from halfscope.torch.counts.histograms import OPTIMIZER_STATE, Observations

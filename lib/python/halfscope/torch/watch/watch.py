@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
-from halfscope.results.formats import label
+from halfscope.formats import label
 from halfscope.torch.counts.block_table import BlockTable
 from halfscope.torch.counts.block_totals import BlockTotals
 from halfscope.torch.counts.block_words import block_verdict

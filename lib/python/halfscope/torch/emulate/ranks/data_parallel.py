@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.results.formats import label
+from halfscope.formats import label
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.policy import FP32
 from halfscope.torch.tensors.elements import lies_without_gaps

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.results.formats import label
+from halfscope.formats import label
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.book import REDUCED
 from halfscope.torch.emulate.casts import Caster
