@@ -11,6 +11,7 @@ import torch
 
 from halfscope import Histogram, LossScaler, _core
 from halfscope.torch.device.pytorch_bins import histogram_bins
+from halfscope.torch.private import sparse_values
 
 
 @dataclass
@@ -179,7 +180,7 @@ def _gradients(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
                 raise ValueError("GradScaler: FP16 gradients, which unscaling would flush; keep the weights in FP32")
             if hasattr(gradient, "to_local"):
                 raise ValueError("GradScaler: sharded gradients (DTensor), of which each rank would count its own")
-            yield gradient._values() if gradient.is_sparse else gradient
+            yield sparse_values(gradient) if gradient.is_sparse else gradient
 
 
 def _largest(gradients: list[torch.Tensor]) -> float:

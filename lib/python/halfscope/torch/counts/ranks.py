@@ -15,6 +15,7 @@ from halfscope import BlockCounts, Histogram, UpdateCounters
 from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.counts.blocks import BLOCK_ROLES, WEIGHT, BlockObservations, Seen
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
+from halfscope.torch.private import default_store, is_of_fully_shard
 from halfscope.torch.tensors.elements import FORMATS
 
 LAYER_ROLES = ("activation", "activation_gradient")
@@ -28,7 +29,7 @@ _meetings = 0
 
 def is_fully_sharded(model: torch.nn.Module) -> bool:
     """Whether fully_shard (FSDP2) was called on the model or on a module of it."""
-    return any(hasattr(module, "_get_fsdp_state") for module in model.modules())
+    return any(is_of_fully_shard(module) for module in model.modules())
 
 
 class Alone:
@@ -70,7 +71,7 @@ class Ranks:
         members = _members(self._group)
         watched = (self._keys, self._format, self._has_states)
         digest = hashlib.sha256(repr(watched).encode()).hexdigest()
-        store = dist.distributed_c10d._get_default_store()
+        store = default_store()
         keys = [f"halfscope/{members}/{_meetings}/{rank}" for rank in members]
         store.set(keys[self._rank], digest)
         try:

@@ -17,7 +17,7 @@ from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.findings.operands import Constant, Operand, operand_of
 from halfscope.torch.findings.trail import Ran, Trail, first_tensor, float_tensors
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 
 
 @dataclass

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.events.nodes import Forward, Nodes, number_of
+from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.finding import Finding, called, located
 from halfscope.torch.findings.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
 from halfscope.torch.findings.trail import PASSED_ON, first_tensor, float_tensors
 from halfscope.torch.operations.table import operation_of, target_of
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import TorchDispatchMode, current_node, node_number, storage_key
 
 _SOFTMAX = (*SOFTMAXES, "_log_softmax")
 _FILLS = ("masked_fill", "fill", "where", "full")
@@ -76,13 +75,12 @@ class Finder(TorchDispatchMode):
 
 def _forward(nodes: Nodes, operation: str) -> tuple[Forward, bool]:
     """The forward operation under way, or that whose gradient is computed; whether it is the latter."""
-    asked = getattr(torch._C, "_current_autograd_node", None)
-    node = None if asked is None else asked()
+    node = current_node()
     if node is None:
         forward = Forward(operation, operation, operation, site=current_site())
         nodes.note(forward)
         return forward, False
-    return nodes.of(number_of(node)) or Forward(operation, operation, operation), True
+    return nodes.of(node_number(node)) or Forward(operation, operation, operation), True
 
 
 def finding_in_fp32(session: Session, exact: Outcome) -> Finding:

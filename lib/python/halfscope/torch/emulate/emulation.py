@@ -26,6 +26,7 @@ from halfscope.torch.emulate.words import report_text, without_rule_words
 from halfscope.torch.findings.finding import Finding, wrapped
 from halfscope.torch.findings.sentences import untried_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.private import is_compiled
 from halfscope.torch.search.bisection import Bisection, bisect
 from halfscope.torch.search.candidates import Candidates, keeping_fp32
 from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, errors_at
@@ -353,7 +354,7 @@ def check_model(model: torch.nn.Module) -> None:
     check_sharding(model)
     for name, module in model.named_modules():
         label = f"'{name}'" if name else "the model"
-        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
+        if is_compiled(module):
             raise TypeError(f"emulate: {label} is compiled, which hides its operations; give the module itself")
         if isinstance(module, torch.nn.DataParallel):
             raise TypeError(f"emulate: {label} is DataParallel, whose threads are not followed; give its module")

@@ -15,7 +15,7 @@ from halfscope.torch.findings.kinds import SOFTMAXES, kind_of, terms_of
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import PASSED_ON, Ran, Trail, first_tensor, float_tensors
 from halfscope.torch.operations.table import Operation
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 
 
 class LiveTrail(Trail):

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from halfscope.torch.tensors.storages import storage_key, storage_of
+from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.storages import storage_of
 
 
 @dataclass
@@ -38,8 +39,8 @@ class Marks:
     def set(self, tensor: torch.Tensor, quantizer: str | None, is_gradient: bool) -> Mark:
         if len(self._marks) >= self._purge_at:
             self.purge()
-        storage = storage_of(tensor)
-        mark = self._marks[storage._cdata] = Mark(StorageWeakRef(storage), quantizer, is_gradient)
+        mark = Mark(StorageWeakRef(storage_of(tensor)), quantizer, is_gradient)
+        self._marks[storage_key(tensor)] = mark
         return mark
 
     def is_wide(self, tensor: torch.Tensor) -> bool:

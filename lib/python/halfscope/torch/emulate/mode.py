@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from halfscope.torch.emulate.arithmetic.half_tensors import HalfTensors, has_half
 from halfscope.torch.emulate.arithmetic.results import Results
@@ -25,6 +24,7 @@ from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, is_composed, operation_of
 from halfscope.torch.policy import Policy
+from halfscope.torch.private import TorchDispatchMode, without_function_modes
 from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, map_complex, results
 
 
@@ -90,7 +90,7 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        with torch._C.DisableTorchFunction():  # the model's own casts are not these
+        with without_function_modes():  # the model's own casts are not these
             if self.shards is not None:
                 return self.shards.run(self._dispatch, (func, types), args, kwargs)
             return self._dispatch(func, args, kwargs)

@@ -11,10 +11,9 @@ import torch
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, Sharding, parameter_name
 from halfscope.torch.policy import Formats, Policy
+from halfscope.torch.private import BATCH_NORM, buffers_in, parameters_in, storage_key, version_of
 from halfscope.torch.steps.optimizers import parameters_of
-from halfscope.torch.tensors.storages import storage_key, storage_of
-
-_BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
+from halfscope.torch.tensors.storages import storage_of
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Owned:
 
     def current_version(self) -> Any:
         """Another one after each change of the elements that operations use."""
-        return self.tensor._version if self.sharded is None else self.sharded.version()
+        return version_of(self.tensor) if self.sharded is None else self.sharded.version()
 
     def forget_copies(self) -> None:
         self.copies, self.counted = {}, set()
@@ -65,8 +64,8 @@ class Parameters:
         """Looks where parameters and buffers lie now, and forgets the copies."""
         self._owned = {}
         for module_name, module in self._model.named_modules():
-            formats, is_batch_norm = self._policy.at(module_name), isinstance(module, _BATCH_NORMS)
-            for kind, tensors in ((True, module._parameters), (False, module._buffers)):
+            formats, is_batch_norm = self._policy.at(module_name), isinstance(module, BATCH_NORM)
+            for kind, tensors in ((True, parameters_in(module)), (False, buffers_in(module))):
                 for own_name, tensor in tensors.items():
                     name = parameter_name(module_name, own_name)
                     sharded = self._sharded.get(name)

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.events.nodes import Forward, Nodes, number_of
+from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.place import Computed, Place, Region
 from halfscope.torch.policy import Policy
+from halfscope.torch.private import node_number
 from halfscope.torch.tensors.elements import floating
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -143,7 +144,7 @@ class Places:
                 continue
             node.metadata[self._key] = True
             accumulates = type(node).__name__ == "AccumulateGrad"
-            number = number_of(node)
+            number = node_number(node)
             node.register_prehook(WeakHook(self._enter_node, None if accumulates else backward, number))
             if not accumulates:
                 node.register_hook(WeakHook(self._leave_node, fan_in, number))

@@ -38,6 +38,7 @@ from halfscope.torch.events.change import Override
 from halfscope.torch.events.place import Computed
 from halfscope.torch.events.source import current_site
 from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.private import ENGINE
 from halfscope.torch.steps.optimizers import StepHooks
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.scaler_steps import ScalerSteps
@@ -203,14 +204,14 @@ class EmulatedTraining:
         casts = OwnCasts(self._policy, self._places, self._mode, self._parameters, self._attention)
         casts.__enter__()
         self._undo.append(lambda: casts.__exit__(None, None, None))
-        run = getattr(torch.autograd, "_engine_run_backward", None)
-        if run is not None:  # a function mode is off in the backward pass that it has intercepted
+        run = getattr(torch.autograd, ENGINE)
 
-            def run_backward(*arguments: Any, **options: Any) -> Any:
-                with casts:
-                    return run(*arguments, **options)
+        def run_backward(*arguments: Any, **options: Any) -> Any:
+            """A function mode is off in the backward pass that it has intercepted."""
+            with casts:
+                return run(*arguments, **options)
 
-            self._undo.append(replace_attribute(torch.autograd, "_engine_run_backward", run_backward))
+        self._undo.append(replace_attribute(torch.autograd, ENGINE, run_backward))
         if self._policy.fp32_parameters:
             self._undo += backends.follow_autocast(self._places)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-_made: Callable[[], int] = torch._C._autograd._get_sequence_nr  # how many nodes this thread has made
+from halfscope.torch.private import nodes_made
 
 
 @dataclass
@@ -40,16 +37,10 @@ class Nodes:
 
     def note(self, forward: Forward) -> None:
         """The operation that is dispatched now; of several in one node the first counts."""
-        self._latest.setdefault(_made() - 1, forward)
+        self._latest.setdefault(nodes_made() - 1, forward)
 
     def of(self, number: int | None) -> Forward | None:
         """That of a node; None of one that was not noted."""
         if number is None:
             return None
         return self._latest.get(number) or self._before.get(number)
-
-
-def number_of(node: Any) -> int | None:
-    """The number of a node; None where PyTorch does not tell."""
-    tell = getattr(node, "_sequence_nr", None)
-    return None if tell is None else int(tell())

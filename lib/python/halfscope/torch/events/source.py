@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import linecache
 import os
-import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+from halfscope.torch.private import caller
 
 _TORCH = str(Path(torch.__file__).parent)
 _OWN = str(Path(__file__).parent.parent)  # halfscope.torch
@@ -49,7 +50,7 @@ class Site:
 
 def current_site() -> Site | None:
     """Where the operation under way is called; None where only PyTorch's own code is on the stack."""
-    frame, inner = sys._getframe(1), None
+    frame, inner = caller(1), None
     for _ in range(_DEEPEST):
         if frame is None:
             break

@@ -12,7 +12,7 @@ from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM
 from halfscope.torch.findings.operands import Constant
 from halfscope.torch.findings.trail import Trail, exponent_of
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 

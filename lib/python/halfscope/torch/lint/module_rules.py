@@ -13,10 +13,11 @@ from halfscope.torch.findings.finding import Finding
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import Asked, Number, check
 from halfscope.torch.lint.sources import Source, source_of
+from halfscope.torch.private import BATCH_NORM
 
 # Modules of PyTorch that add their eps in the format of their input. Norms add theirs in FP32.
 _EPS_IN_FORMAT = (torch.nn.CosineSimilarity, torch.nn.PairwiseDistance)
-_BATCH_NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
+_BATCH_NORMS = (BATCH_NORM,)
 _STUCK = 0.05  # relative change of an average from which on it moves, that is told
 _AVERAGES = ("decay", "momentum", "ema", "beta")
 _SEEN = "seen in the module; it was not run: halfscope.torch.diagnose says whether a step meets it"

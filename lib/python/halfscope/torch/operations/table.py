@@ -209,11 +209,10 @@ def is_composed(func: Any) -> bool:
     """Whether PyTorch has no kernel of its own for it, so that autograd sees the operations that it is composed of."""
     if not (hasattr(func, "name") and hasattr(func, "decompose")):
         return False
-    import torch  # here, so that the table can be read without PyTorch
+    from halfscope.torch.private import has_kernel  # here, so that the table can be read without PyTorch
 
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    own = any(has(func.name(), key) for key in ("CPU", "CUDA", "CompositeExplicitAutograd"))
-    return not own and bool(has(func.name(), "CompositeImplicitAutograd"))
+    own = any(has_kernel(func, key) for key in ("CPU", "CUDA", "CompositeExplicitAutograd"))
+    return not own and has_kernel(func, "CompositeImplicitAutograd")
 
 
 def autocast_list(operation: Operation, policy: Any) -> str:
@@ -227,17 +226,22 @@ def autocast_list(operation: Operation, policy: Any) -> str:
 
 def writes_to(func: Any) -> tuple[str, ...]:
     """Names of the arguments that an operator writes to, by its schema."""
+    from halfscope.torch.private import schema_of  # here, so that the table can be read without PyTorch
+
     return tuple(
-        argument.name for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write
+        argument.name for argument in schema_of(func).arguments if argument.alias_info and argument.alias_info.is_write
     )
 
 
 @cache
 def written_arguments(func: Any) -> frozenset[int | str]:
     """Positions and names of all arguments that an operator writes to: its schema's, and `updated` of its line."""
-    if not hasattr(func, "_schema"):
+    from halfscope.torch.private import schema_of  # here, so that the table can be read without PyTorch
+
+    schema = schema_of(func)
+    if schema is None:
         return frozenset()
-    line, arguments, names = operation_of(func), func._schema.arguments, writes_to(func)
+    line, arguments, names = operation_of(func), schema.arguments, writes_to(func)
     positions = {place for place, argument in enumerate(arguments) if argument.name in names}
     positions.update(() if line is None else line.updated)
     return frozenset({*positions, *(arguments[place].name for place in positions)})

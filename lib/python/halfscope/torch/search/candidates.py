@@ -13,6 +13,7 @@ import torch
 from halfscope.torch.events.place import Computed, Product
 from halfscope.torch.operations.rules import KINDS, OperationRules, is_of_operations
 from halfscope.torch.policy import Policy
+from halfscope.torch.private import parameters_in
 
 UNITS = ("layers", "operations", "kinds", "products")
 KINDS_OF_PRODUCTS = ("forward", "data_gradient", "weight_gradient")
@@ -73,7 +74,7 @@ class Candidates:
 
     def _layers(self) -> list[str]:
         seen = self._computed.modules
-        return [name for name, module in self._modules.items() if name in seen or module._parameters]
+        return [name for name, module in self._modules.items() if name in seen or parameters_in(module)]
 
     def _operations(self) -> list[str]:
         """Layers of PyTorch's as such, of other modules each operation."""

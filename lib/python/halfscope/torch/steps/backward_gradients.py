@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from halfscope.torch.private import at_end_of_backward_pass, current_backward_pass, version_of
 from halfscope.torch.weak_hooks import WeakHook
 
 
@@ -41,14 +42,14 @@ class BackwardGradients:
 
     def _mark(self, name: str, _: torch.Tensor) -> None:
         self._made.add(name)
-        current = _current_pass()
+        current = current_backward_pass()
         if current is None or self._queued != current:
             self._queued = current
-            _at_end_of_pass(WeakHook(self._after_pass))
+            at_end_of_backward_pass(WeakHook(self._after_pass))
 
     def _after_pass(self) -> None:
         """Once more to the end of the queue, behind those who put reduced gradients in place."""
-        _at_end_of_pass(WeakHook(self._hand_over))
+        at_end_of_backward_pass(WeakHook(self._hand_over))
 
     def _hand_over(self) -> None:
         made, self._made, self._queued = self._made, set(), None
@@ -76,13 +77,4 @@ def hook_gradient(tensor: torch.Tensor, hook: WeakHook) -> None:
 
 def _mark_of(gradient: torch.Tensor) -> tuple[int, int]:
     strided = type(gradient) is torch.Tensor and gradient.layout is torch.strided
-    return (gradient.data_ptr() if strided else id(gradient)), gradient._version
-
-
-def _current_pass() -> int:
-    """A number of the backward pass under way, so that it is queued once."""
-    return int(torch._C._current_graph_task_id())
-
-
-def _at_end_of_pass(call: WeakHook) -> None:
-    torch.autograd.Variable._execution_engine.queue_callback(call)
+    return (gradient.data_ptr() if strided else id(gradient)), version_of(gradient)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.private import sparse_values
 from halfscope.torch.words import listed
 from halfscope.torch.wrapping import wrap_method
 
@@ -91,7 +92,7 @@ class OptimizerTurns:
 
 def _numbers(gradient: torch.Tensor) -> torch.Tensor:
     local = gradient.to_local() if hasattr(gradient, "to_local") else gradient
-    return local._values() if local.is_sparse else local
+    return sparse_values(local) if local.is_sparse else local
 
 
 def _steps(count: int) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 import torch
 
+from halfscope.torch.private import caller, has_own_step_hooks
 from halfscope.torch.wrapping import wrap_method
 
 
@@ -46,7 +46,7 @@ class StepHooks:
     def __init__(self, optimizer: Any, before: Callable[[bool], None], after: Callable[[], None]) -> None:
         self._before, self._after = before, after
         self._outermost: FrameType | None = None  # frame of the step under way: a step may call its base class's
-        if hasattr(optimizer, "register_step_pre_hook") and hasattr(optimizer, "_optimizer_step_pre_hooks"):
+        if has_own_step_hooks(optimizer):
             handles = [
                 optimizer.register_step_pre_hook(self._before_step),
                 optimizer.register_step_post_hook(self._after_step),
@@ -61,14 +61,14 @@ class StepHooks:
         self._undo = []
 
     def _before_step(self, _: Any, arguments: tuple, options: dict) -> None:
-        caller = sys._getframe(1)
-        if self._outermost is not None and self._outermost in _callers(caller):
+        frame = caller(1)
+        if self._outermost is not None and self._outermost in _callers(frame):
             return
-        self._outermost = caller
+        self._outermost = frame
         self._before(_has_closure(arguments, options))
 
     def _after_step(self, *_: Any) -> None:
-        if self._outermost is sys._getframe(1):
+        if self._outermost is caller(1):
             self._outermost = None
             self._after()
 
@@ -93,7 +93,7 @@ def _callers(frame: FrameType | None) -> Iterable[FrameType]:
 
 def stepping_scaler() -> Any:
     """The GradScaler in whose `step` this is called, where it scales; else None."""
-    for place, frame in enumerate(_callers(sys._getframe(1))):
+    for place, frame in enumerate(_callers(caller(1))):
         if place > 20:
             break
         if frame.f_code.co_name in ("step", "_maybe_opt_step"):

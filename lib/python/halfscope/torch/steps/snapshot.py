@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
+from halfscope.torch.private import buffers_in
+
 if TYPE_CHECKING:
     from halfscope.torch.emulate.training import Trainee
 
@@ -52,12 +54,12 @@ class Buffers:
         """but: names of buffers whose elements are kept elsewhere."""
         named = model.named_buffers()
         elements = [(buffer, buffer.detach().clone()) for name, buffer in named if name not in but]
-        return cls([(module, dict(module._buffers)) for module in model.modules()], elements)
+        return cls([(module, dict(buffers_in(module))) for module in model.modules()], elements)
 
     def restore(self) -> None:
         for module, buffers in self.tensors:
-            module._buffers.clear()
-            module._buffers.update(buffers)
+            buffers_in(module).clear()
+            buffers_in(module).update(buffers)
         with torch.no_grad():
             for buffer, elements in self.elements:
                 buffer.copy_(elements)

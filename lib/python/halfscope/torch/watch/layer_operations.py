@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from halfscope.torch.private import is_in_transform, parameters_in, without_dispatch_modes
 from halfscope.torch.weak_hooks import WeakHook
 
 Take = Callable[[nn.Module, torch.Tensor, torch.Tensor], None]  # layer, its input, its output
@@ -15,9 +16,6 @@ Take = Callable[[nn.Module, torch.Tensor, torch.Tensor], None]  # layer, its inp
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _EXACT = (nn.ReLU, nn.Identity, nn.Dropout, nn.Flatten, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
 _KNOWN = {nn.Linear, *_CONVOLUTIONS, *_EXACT}
-_PAUSE = getattr(torch._C, "_DisableTorchDispatch", None)  # while one lives, dispatch modes are passed by
-# The transform of torch.func under way, whose tensors have no memory.
-_transforms = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
 
 
 class LayerOperations:
@@ -30,15 +28,15 @@ class LayerOperations:
 
     @staticmethod
     def knows(module: nn.Module) -> bool:
-        return type(module) in _KNOWN and _PAUSE is not None
+        return type(module) in _KNOWN
 
     def hook(self, module: nn.Module) -> Any:
         """For a watched step; `after` is to be called after each pass, one that fails too."""
         return module.register_forward_pre_hook(WeakHook(self._before))
 
     def _before(self, _module: nn.Module, _inputs: tuple) -> None:
-        if self.is_on and self._pause is None and _transforms() is None:
-            self._pause = _PAUSE()  # type: ignore[misc]
+        if self.is_on and self._pause is None and not is_in_transform():
+            self._pause = without_dispatch_modes()
 
     def after(self, module: nn.Module, inputs: tuple, output: Any) -> None:
         if self._pause is None:
@@ -52,7 +50,7 @@ def operation_of_layer(module: Any) -> str:
     """As the dispatcher has it; empty where it selects or moves numbers."""
     kind = type(module)
     if kind is nn.Linear:
-        return "mm" if module._parameters["bias"] is None else "addmm"
+        return "mm" if parameters_in(module)["bias"] is None else "addmm"
     return "convolution" if kind in _CONVOLUTIONS else ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils.hooks import RemovableHandle
 
+from halfscope.torch.private import is_compiled
 from halfscope.torch.tensors.elements import Choice, floating
 from halfscope.torch.watch.layer_operations import LayerOperations
 from halfscope.torch.weak_hooks import WeakHook
@@ -33,10 +34,7 @@ class Layers:
 
     def compiled(self) -> bool:
         """Whether torch.compile has to do with the model: what it compiled before calls no hook added later."""
-        return any(
-            hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
-            for module in self._model.modules()
-        )
+        return any(map(is_compiled, self._model.modules()))
 
     def hook(self) -> None:
         """For a watched step; a hook costs a layer its short way to `forward`: no other step has one."""

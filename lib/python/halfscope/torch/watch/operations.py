@@ -6,7 +6,6 @@ from math import inf
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import halfscope
 from halfscope.formats import Format
@@ -20,7 +19,7 @@ from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.sentences import untried_finding
 from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
 from halfscope.torch.operations.table import Kind, Operation, operation_of
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import TorchDispatchMode, storage_key
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulate.arithmetic.attention import Way
+from halfscope.torch.private import autocast_is_on, switch
 
 
 def decompose_fused_layers(attention: Way) -> list[Callable[[], None]]:
@@ -25,23 +26,17 @@ def decompose_fused_layers(attention: Way) -> list[Callable[[], None]]:
     mha = getattr(torch.backends, "mha", None)
     if mha is not None:
         undo += _switched("set_fastpath_enabled", "get_fastpath_enabled", mha, False)
-    for backend, setter in (("mkldnn", "_set_mkldnn_enabled"), ("cudnn", "_set_cudnn_enabled")):
-        change = getattr(torch._C, setter)
-        was = getattr(torch._C, f"_get_{backend}_enabled")()
-        change(False)
-        undo.append(lambda change=change, was=was: change(was))  # type: ignore[misc]
-    return undo
+    return [*undo, *(switch(backend, is_on=False) for backend in ("mkldnn", "cudnn"))]
 
 
 @contextmanager
 def own_products() -> Iterator[None]:
     """PyTorch's fast products and convolutions for a while, where oneDNN is switched off."""
-    was = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(True)
+    undo = switch("mkldnn", is_on=True)
     try:
         yield
     finally:
-        torch._C._set_mkldnn_enabled(was)
+        undo()
 
 
 def decompose_in_autocast(attention: Way) -> list[Callable[[], None]]:
@@ -77,7 +72,7 @@ def follow_autocast(places: Any) -> list[Callable[[], None]]:
 
     def entered(self: Any) -> Any:
         before.append(places.autocast_is_off)
-        places.autocast_is_off = not self._enabled
+        places.autocast_is_off = not autocast_is_on(self)
         return enter(self)
 
     def left(self: Any, *error: Any) -> Any:

@@ -18,6 +18,7 @@ from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, target_of, writes_to
 from halfscope.torch.policy import REDUCTIONS
+from halfscope.torch.private import schema_of
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 _ROLES = {
@@ -223,7 +224,7 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 def _written_tensors(func: Any, operation: Operation, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that an operator writes to: results where it works in place or has `out`, and running averages."""
     names = writes_to(func)
-    places = [place for place, argument in enumerate(func._schema.arguments) if argument.name in names]
+    places = [place for place, argument in enumerate(schema_of(func).arguments) if argument.name in names]
     found = [args[place] for place in (*places, *operation.updated) if place < len(args)]
     found += [kwargs[name] for name in names if name in kwargs]
     return [value for value in found if isinstance(value, torch.Tensor)]

@@ -14,7 +14,8 @@ from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Operation, autocast_list
 from halfscope.torch.policy import FP32, Policy
-from halfscope.torch.tensors.storages import covers_storage, version_of
+from halfscope.torch.private import version_of
+from halfscope.torch.tensors.storages import covers_storage
 
 
 class Operands:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from halfscope.torch.emulate.parameters import Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place
 from halfscope.torch.policy import Policy
+from halfscope.torch.private import caller, fused_attention_kernel
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _WIDE = torch.float32
@@ -141,7 +141,7 @@ class OwnCasts(TorchFunctionMode):
 
     def _attention(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """The CPU's fused kernel is seen as a whole; where it has none, FP32 between the operands and the result."""
-        if torch._fused_sdp_choice(*args, **kwargs) == _FLASH:
+        if fused_attention_kernel(*args, **kwargs) == _FLASH:
             return func(*args, **kwargs)
         was, self._places.autocast_is_off = self._places.autocast_is_off, True
         try:
@@ -180,5 +180,4 @@ def _replaced(value: Any, narrow: torch.dtype) -> Any:
 
 
 def _asked_by(modules: tuple[str, ...]) -> bool:
-    caller = sys._getframe(2)
-    return str(caller.f_globals.get("__name__", "")).startswith(modules)
+    return str(caller(2).f_globals.get("__name__", "")).startswith(modules)

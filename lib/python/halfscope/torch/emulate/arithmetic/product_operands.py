@@ -19,7 +19,7 @@ from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Product, Region
 from halfscope.torch.operations.table import FIRST_FACTORS, Kind, Operation
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 
 FORWARD, DATA, WEIGHT = "forward", "data_gradient", "weight_gradient"
 LEFT, RIGHT = "left", "right"

@@ -16,6 +16,7 @@ from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, writes_to
 from halfscope.torch.policy import FP32, Policy
+from halfscope.torch.private import schema_of
 from halfscope.torch.tensors.storages import covers_storage
 from halfscope.torch.tensors.trees import floats, map_complex, map_floats, results
 
@@ -180,5 +181,5 @@ class Results:
         """Names of the arguments that an operation writes to."""
         found = self._written.get(func)
         if found is None:
-            found = self._written[func] = writes_to(func) if hasattr(func, "_schema") else ()
+            found = self._written[func] = writes_to(func) if schema_of(func) is not None else ()
         return found

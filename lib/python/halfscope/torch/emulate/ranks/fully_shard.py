@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from ctypes import c_ubyte
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from zlib import crc32
 import torch
 
 from halfscope.torch.counts.ranks import is_fully_sharded
-from halfscope.torch.tensors.storages import version_of
+from halfscope.torch.private import groups_of_fully_shard, modules_with, offset_of, shard_of, unsharded_of, version_of
 from halfscope.torch.wrapping import wrap_method
 
 # Methods of FSDP2's parameter groups in which it moves, gathers and reduces tensors.
@@ -35,14 +35,12 @@ class ShardedParameter:
     @property
     def shard(self) -> torch.Tensor:
         """The elements of this process; none where there are fewer rows than ranks."""
-        local: torch.Tensor = self._given.sharded_param._local_tensor
-        return local
+        return shard_of(self._given)
 
     @property
     def unsharded(self) -> torch.nn.Parameter | None:
         """The tensor that operations use, one for the whole training; None before the first all-gather."""
-        found: torch.nn.Parameter | None = getattr(self._given, "_unsharded_param", None)
-        return found
+        return unsharded_of(self._given)
 
     @property
     def compute_type(self) -> torch.dtype | None:
@@ -83,13 +81,13 @@ class Sharding:
     def __init__(self, model: torch.nn.Module) -> None:
         """Raises TypeError for sharding that is not followed."""
         names = {id(module): name for name, module in model.named_modules()}
-        self._groups = list(_groups_of(model))
+        self._groups = list(groups_of_fully_shard(model))
         self.parameters: dict[str, ShardedParameter] = {}
         self._of_group: dict[int, list[ShardedParameter]] = {}
         for group in self._groups:
             own = self._of_group[id(group)] = []
             for given in group.fsdp_params:
-                places = _places_of(given._module_info)
+                places = modules_with(given)
                 found = [
                     parameter_name(names[id(module)], own_name) for module, own_name in places if id(module) in names
                 ]
@@ -174,12 +172,9 @@ def check_sharding(model: torch.nn.Module) -> None:
 
 def first_element(tensor: Any) -> int:
     """Position of a DTensor's local elements in the whole, where it is sharded by its rows; else 0."""
-    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
-
     if not tensor.placements[0].is_shard(0):
         return 0
-    _, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
-    return int(offset[0]) * (tensor.numel() // max(tensor.shape[0], 1))
+    return int(offset_of(tensor)[0]) * (tensor.numel() // max(tensor.shape[0], 1))
 
 
 def _checksum_of(whole: torch.Tensor) -> int:
@@ -206,22 +201,6 @@ def _check_mesh(parameters: Iterable[ShardedParameter]) -> None:
         raise TypeError(
             f"emulate: parameters '{first}' and '{second}' are sharded over different meshes; give fully_shard one mesh"
         )
-
-
-def _groups_of(model: torch.nn.Module) -> Iterator[Any]:
-    """FSDP2's groups of parameters, those of a module together, each once."""
-    known = set()
-    for module in model.modules():
-        state: Any = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
-        if state is None or id(state) in known:
-            continue
-        known.add(id(state))
-        yield from getattr(state, "_fsdp_param_groups", None) or filter(None, [state._fsdp_param_group])
-
-
-def _places_of(info: Any) -> list[tuple[torch.nn.Module, str]]:
-    """Modules that have a parameter, and its name there."""
-    return [(info.module, info.param_name), *zip(info.shared_modules, info.shared_param_names)]
 
 
 def parameter_name(module: str, own_name: str) -> str:

@@ -13,7 +13,7 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.ranks.data_parallel import hops
 from halfscope.torch.emulate.ranks.fully_shard import Sharding
 from halfscope.torch.policy import FP32
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key, wait_for
 
 _REDUCE_SCATTER = "c10d._reduce_scatter_base_"
 SENT = "reduce-scatter, sent"
@@ -62,7 +62,7 @@ class ReduceScatter:
         # Into other memory: whoever waits for the result once more writes the sum there again.
         summed = torch.empty_like(output)
         _, work = func(summed, sent, group, operation, *rest, **kwargs)
-        distributed._Work.unbox(work).wait()
+        wait_for(work)
         self._round(summed, REDUCED)
         if after != 1:
             summed.div_(after)

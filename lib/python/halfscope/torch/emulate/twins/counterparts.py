@@ -10,7 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.operations.table import written_arguments
-from halfscope.torch.tensors.storages import storage_key, storage_of
+from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import map_tensors, tensors
 
 _UNPURGED = 64  # so many tensors without a search for those that are gone

@@ -16,7 +16,7 @@ from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 
 _SAME = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 

@@ -14,7 +14,7 @@ from halfscope.torch.emulate.twins.counterparts import Counterparts, map_argumen
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Kind, Operation, target_of
 from halfscope.torch.policy import FP32
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import results
 
 

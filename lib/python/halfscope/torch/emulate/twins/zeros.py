@@ -36,7 +36,7 @@ from halfscope.torch.emulate.twins.zero_counts import (
 from halfscope.torch.events.place import Region
 from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
 from halfscope.torch.policy import FP32
-from halfscope.torch.tensors.storages import storage_key
+from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
 
 _SUMS = """
