@@ -1,13 +1,12 @@
 // The scalar definition of sums and dot products.
 #include <halfscope/arithmetic/accumulate.hpp>
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include <halfscope/arithmetic/block_dot.hpp>
 #include <halfscope/arithmetic/detail/ordered_sum.hpp>
 #include <halfscope/arithmetic/operations.hpp>
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {
@@ -65,12 +64,6 @@ std::vector<float> rounded_to(std::span<const float> values, const FloatFormat& 
   return rounded;
 }
 
-void check_factor_counts(std::span<const float> a, std::span<const float> b) {
-  if (a.size() == b.size()) return;
-  throw InvalidArgument(
-      fmt::format("accumulate_products: {} and {} factors; give as many of each", a.size(), b.size()));
-}
-
 }  // namespace
 
 TensorCoreStep product_step(const AccumulateModel& model) {
@@ -88,14 +81,14 @@ float accumulate(std::span<const float> terms, const AccumulateModel& model) {
 }
 
 float accumulate_products(std::span<const float> a, std::span<const float> b, const AccumulateModel& model) {
-  check_factor_counts(a, b);
+  detail::check_equal_sizes("accumulate_products", a.size(), b.size());
   if (model.order == AccumulateOrder::pairwise) return sum_of_all(products_of(a, b), std::ssize(a), model);
   return accumulate_products_from(0, a, b, model);
 }
 
 float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                const AccumulateModel& model) {
-  check_factor_counts(a, b);
+  detail::check_equal_sizes("accumulate_products_from", a.size(), b.size());
   if (model.order == AccumulateOrder::fused) return fused_sum_from(start, a, b, {.format = model.format});
   const bool is_unit =
       model.order == AccumulateOrder::tensor_core || model.order == AccumulateOrder::matrix_core;

@@ -109,7 +109,7 @@ inline constexpr NamedAccumulateModel library_products{
 
 /// The same sum, from `start` on: the running sum begins with `start` rounded to `model.format` (of chunks,
 /// the FP32 sum across them, with `start` as it is; of a tensor core, rounded to its output); a pairwise sum
-/// adds it last.
+/// adds it last. Throws InvalidArgument where `a` and `b` differ in size.
 [[nodiscard]] float accumulate_products_from(float start, std::span<const float> a, std::span<const float> b,
                                              const AccumulateModel& model);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <halfscope/arithmetic/operations.hpp>
+#include <halfscope/core/detail/equal_sizes.hpp>
 
 namespace halfscope {
 namespace {
@@ -46,12 +47,14 @@ float count_steps(std::span<const float> a, std::span<const float> b, float sum,
 
 float counted_dot(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step,
                   ReductionCounters& counters) {
+  detail::check_equal_sizes("counted_dot", a.size(), b.size());
   return count_steps(a, b, c, static_cast<std::size_t>(step.products), counters,
                      [&](auto x, auto y, float sum) { return fused_step(x, y, sum, step); });
 }
 
 float counted_fused_dot(std::span<const float> a, std::span<const float> b, const FloatFormat& format,
                         ReductionCounters& counters) {
+  detail::check_equal_sizes("counted_fused_dot", a.size(), b.size());
   return count_steps(a, b, 0, 1, counters, [&](auto x, auto y, float sum) {
     return fma(x[0], y[0], sum, {.format = format}).value;
   });

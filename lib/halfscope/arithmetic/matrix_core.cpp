@@ -10,6 +10,7 @@
 #include <halfscope/arithmetic/detail/fused_step.hpp>
 #include <halfscope/arithmetic/exact.hpp>
 #include <halfscope/arithmetic/round_exact.hpp>
+#include <halfscope/core/detail/equal_sizes.hpp>
 
 namespace halfscope {
 namespace {
@@ -147,6 +148,7 @@ const MatrixCoreStep& matrix_core_step(MatrixCoreGeneration generation, const Fl
 }
 
 float dot(std::span<const float> a, std::span<const float> b, float c, const MatrixCoreStep& step) {
+  detail::check_equal_sizes("dot", a.size(), b.size());
   const auto products = static_cast<std::size_t>(step.products);
   for (std::size_t k = 0; k < a.size(); k += products) {
     const std::size_t count = std::min(products, a.size() - k);

@@ -63,9 +63,9 @@ inline constexpr std::array matrix_core_table{
                                                      const FloatFormat& input);
 
 /// c + the sum of the products a[k] b[k] in steps of ascending terms, of which the last may be shorter. `a`
-/// and `b` have the same size and hold numbers of `step.input` (of tf32 the low 13 bits are ignored).
+/// and `b` hold numbers of `step.input` (of tf32 the low 13 bits are ignored).
 /// Overflow goes to infinity; infinities and NaNs are IEEE 754's, and every NaN is 0x7FC00000. A product of
-/// 2^128 or more is infinite on CDNA3.
+/// 2^128 or more is infinite on CDNA3. Throws InvalidArgument where `a` and `b` differ in size.
 [[nodiscard]] float dot(std::span<const float> a, std::span<const float> b, float c,
                         const MatrixCoreStep& step);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <halfscope/arithmetic/detail/fused_step.hpp>
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/format/round.hpp>
 
 namespace halfscope {
@@ -30,9 +31,18 @@ void check_range(std::string_view what, int value, int least, int most) {
       fmt::format("a tensor core's {} lie between {} and {}, not {}", what, least, most, value));
 }
 
+void check_products(int products) {
+  check_range("products", products, 1, static_cast<int>(most_products));
+}
+
+/// The step of operands whose sizes were checked.
+float step_of(const Operands& operands, float c, const TensorCoreStep& step) {
+  return detail::fused_step<most_products>(operands, static_cast<int>(operands.x.size()), c, step);
+}
+
 TensorCoreStep free_step(const TensorCore& core, const FloatFormat& input, const FloatFormat& output) {
   const TensorCoreConstants& own = core.constants;
-  check_range("products", own.products, 1, static_cast<int>(most_products));
+  check_products(own.products);
   check_range("bits", own.fraction_bits, 1, most_fraction_bits);
   check_range("zero exponents", own.zero_exponent, least_zero_exponent, largest_zero_exponent);
   const FloatFormat& result = own.result;
@@ -67,20 +77,32 @@ TensorCoreStep tensor_core_step(const TensorCore& core, const FloatFormat& input
 }
 
 float fused_step(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step) {
-  return detail::fused_step<most_products>(Operands{a, b}, static_cast<int>(a.size()), c, step);
+  detail::check_equal_sizes("fused_step", a.size(), b.size());
+  check_products(step.products);
+  if (a.size() > static_cast<std::size_t>(step.products)) {
+    throw InvalidArgument(fmt::format("fused_step: {} products; a step adds {} at most, and dot any number",
+                                      a.size(), step.products));
+  }
+  return step_of({a, b}, c, step);
 }
 
 float dot(std::span<const float> a, std::span<const float> b, float c, const TensorCoreStep& step) {
+  detail::check_equal_sizes("dot", a.size(), b.size());
+  check_products(step.products);
   const auto block = static_cast<std::size_t>(step.products);
   for (std::size_t k = 0; k < a.size(); k += block) {
     const std::size_t count = std::min(block, a.size() - k);
-    c = fused_step(a.subspan(k, count), b.subspan(k, count), c, step);
+    c = step_of({a.subspan(k, count), b.subspan(k, count)}, c, step);
   }
   return c;
 }
 
 float fp8_step_on_fp16(std::span<const float> a, std::span<const float> b, float c,
                        const FloatFormat& output) {
+  if (a.size() != 32 || b.size() != 32) {
+    throw InvalidArgument(
+        fmt::format("fp8_step_on_fp16: arrays of {} and {} elements; give 32 of both", a.size(), b.size()));
+  }
   const TensorCoreStep& step = tensor_core_step({TensorCoreGeneration::hopper}, fp16, output);
   float sum = 0;
   for (const std::size_t first : {0u, 2u}) {
@@ -90,7 +112,7 @@ float fp8_step_on_fp16(std::span<const float> a, std::span<const float> b, float
       x[i] = a[k];
       y[i] = b[k];
     }
-    sum = fused_step(x, y, sum, step);
+    sum = step_of({x, y}, sum, step);
   }
   const float result = round(sum + c, {.format = output});
   return std::isnan(result) ? detail::canonical_nan(output) : result;

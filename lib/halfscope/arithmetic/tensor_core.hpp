@@ -135,22 +135,24 @@ inline constexpr std::array tensor_core_table{
 [[nodiscard]] TensorCoreStep tensor_core_step(const TensorCore& core, const FloatFormat& input,
                                               const FloatFormat& output);
 
-/// One step: c + the sum of a[i] b[i]. `a` and `b` have the same size, at most `step.products`, and hold
-/// numbers of `step.input` (of tf32, the low 13 bits are ignored, as the instruction does); c is a number of
-/// `step.output`. Any NaN, infinity times zero, and infinities of both signs give the one NaN, 0x7FFFFFFF, or
-/// where the output is fp16 its 0x7FFF, as a float 0x7FFFE000; an infinity otherwise stays. Subnormal numbers
-/// are exact, overflow goes to infinity, a zero is +0. A negative sum that rounds to zero is +0 on an H200.
+/// One step: c + the sum of a[i] b[i]. `a` and `b` hold numbers of `step.input` (of tf32, the low 13 bits are
+/// ignored, as the instruction does); c is a number of `step.output`. Any NaN, infinity times zero, and
+/// infinities of both signs give the one NaN, 0x7FFFFFFF, or where the output is fp16 its 0x7FFF, as a float
+/// 0x7FFFE000; an infinity otherwise stays. Subnormal numbers are exact, overflow goes to infinity, a zero is
+/// +0. A negative sum that rounds to zero is +0 on an H200. Throws InvalidArgument where `a` and `b` differ
+/// in size or have more than `step.products` elements, or where a step has none or more than 64.
 [[nodiscard]] float fused_step(std::span<const float> a, std::span<const float> b, float c,
                                const TensorCoreStep& step);
 
-/// The dot product in steps of `step.products` ascending terms, the last one shorter, from c on.
+/// The dot product in steps of `step.products` ascending terms, the last one shorter, from c on. Throws
+/// InvalidArgument where `a` and `b` differ in size, or where a step has no products or more than 64.
 [[nodiscard]] float dot(std::span<const float> a, std::span<const float> b, float c,
                         const TensorCoreStep& step);
 
 /// The FP8 mma.sync (32 products) of Hopper and Blackwell, which runs on the FP16 tensor core: from zero, a
 /// step of the products with k % 4 in {0, 1}, then one of those in {2, 3}, then an IEEE addition of c in
-/// `output`. `a` and `b` hold 32 FP8 numbers each. Captured on an H200, verified for fp16 on H100,
-/// H200 and B200 and for fp32 on B200.
+/// `output`. `a` and `b` hold 32 FP8 numbers each, else InvalidArgument is thrown. Captured on an H200,
+/// verified for fp16 on H100, H200 and B200 and for fp32 on B200.
 [[nodiscard]] float fp8_step_on_fp16(std::span<const float> a, std::span<const float> b, float c,
                                      const FloatFormat& output);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/detail/counted_round.hpp>
 #include <halfscope/kernel/update/detail/update_lanes.hpp>
@@ -59,6 +60,7 @@ UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
 
 ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates,
                                 const FloatFormat& format) {
+  detail::check_equal_sizes("update_ratios", weights.size(), updates.size());
   const BinadeEdges edges = binade_edges(format);
   if (active_device() == Device::cuda) {
     HistogramCounts counts;

@@ -26,7 +26,8 @@ namespace halfscope {
 /// `site`.
 [[nodiscard]] WeightStorage weight_storage(const Site& site, const Quantizer& quantizer);
 
-/// |dw| / |w| of the elements in which neither is zero, counted at the edges of `format`.
+/// |dw| / |w| of the elements in which neither is zero, counted at the edges of `format`. Throws
+/// InvalidArgument where the two differ in size.
 [[nodiscard]] ExponentHistogram update_ratios(std::span<const float> weights, std::span<const float> updates,
                                               const FloatFormat& format = fp16);
 

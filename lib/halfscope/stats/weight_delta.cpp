@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/update/detail/update_lanes.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
@@ -43,8 +44,7 @@ Part take_block(const Part& whole, std::size_t index) {
 
 WeightDelta count_weight_delta(std::span<const float> before, std::span<const float> after,
                                const FloatFormat& format) {
-  if (before.size() != after.size())
-    throw InvalidArgument("count_weight_delta: give as many weights after the step as before it");
+  detail::check_equal_sizes("count_weight_delta", before.size(), after.size());
   std::vector<UpdateEffect> tiles(update_tiles(before.size()));
   const std::size_t blocks = (before.size() + ratio_block - 1) / ratio_block;
   const std::size_t threads = std::clamp<std::size_t>(blocks, 1, static_cast<std::size_t>(thread_count()));

@@ -48,7 +48,8 @@ struct BlockCodes {
 /// each rounded to FP32. Throws InvalidArgument unless `out` has as many elements.
 void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out);
 
-/// decode_blocks of quantise_blocks; `in` and `out` may be the same array.
+/// decode_blocks of quantise_blocks; `in` and `out` may be the same array. Throws InvalidArgument unless both
+/// have as many elements as `shape`.
 void round_blocks(std::span<const float> in, std::span<float> out, const MatrixShape& shape,
                   const BlockFormat& format, const RandomStream& stream = {});
 

@@ -1,6 +1,7 @@
 // Counting of a cast on the active device, with the instruction set in use.
 #include <halfscope/kernel/cast/cast_counters.hpp>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/kernel/cast/detail/cast_counters_element.hpp>
 #include <halfscope/kernel/cast/detail/cast_counters_simd.hpp>
 
@@ -22,7 +23,7 @@ void count_cast(std::span<const float> values, const CastLimits& limits, CastCou
 
 void count_rounded(std::span<const float> values, std::span<const float> rounded, const FloatFormat& format,
                    CastCounters& counters) {
-  if (values.size() != rounded.size()) throw InvalidArgument("count_rounded: the arrays differ in size");
+  detail::check_equal_sizes("count_rounded", values.size(), rounded.size());
   count_on_cpu(values, rounded.data(), limits_of_rounded(format), counters);
 }
 

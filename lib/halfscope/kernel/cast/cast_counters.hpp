@@ -62,7 +62,8 @@ void count_cast(std::span<const float> values, const CastLimits& limits, CastCou
 void count_cast(std::span<const float> values, const CastLimits& limits, CastCounters& counters);
 
 /// Counts a cast to `format` that has made `rounded` of `values`, arrays of one size on the CPU: for
-/// roundings to which a magnitude has no limits, such as stochastic ones.
+/// roundings to which a magnitude has no limits, such as stochastic ones. Throws InvalidArgument where the
+/// two differ in size.
 void count_rounded(std::span<const float> values, std::span<const float> rounded, const FloatFormat& format,
                    CastCounters& counters);
 

@@ -1,27 +1,19 @@
 // Checks sizes; on the CPU there are floats only, so that converting is copying.
-#include <fmt/format.h>
-
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 
 namespace halfscope {
-namespace {
-
-void check_sizes(const char* operation, std::size_t from, std::size_t to) {
-  if (from != to) throw InvalidArgument(fmt::format("{}: sizes {} and {} differ", operation, from, to));
-}
-
-}  // namespace
 
 void convert(const ConstArrayView& from, const ArrayView& to) {
-  check_sizes("convert", from.size(), to.size());
+  detail::check_equal_sizes("convert", from.size(), to.size());
   if (active_device() == Device::cuda) return cuda::convert(from, to);
   copy_values(from.floats(), to.floats());
 }
 
 void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream) {
-  check_sizes("round_into", from.size(), to.size());
+  detail::check_equal_sizes("round_into", from.size(), to.size());
   if (active_device() == Device::cuda) return cuda::round_into(from, to, q, stream);
   round(from, to.floats(), q, stream);
 }

@@ -14,7 +14,8 @@ namespace halfscope {
 /// are. Throws InvalidArgument if their sizes differ.
 void convert(const ConstArrayView& from, const ArrayView& to);
 
-/// to[i] = round(from[i], q, rounding_bits(stream, i)), whose format is one that `to` holds.
+/// to[i] = round(from[i], q, rounding_bits(stream, i)), whose format is one that `to` holds. Throws
+/// InvalidArgument if their sizes differ.
 void round_into(std::span<const float> from, const ArrayView& to, const Quantizer& q,
                 const RandomStream& stream);
 

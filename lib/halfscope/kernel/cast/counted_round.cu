@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/device/memory.hpp>
 #include <halfscope/format/round.hpp>
 #include <halfscope/kernel/cast/detail/counters.cuh>
@@ -147,12 +148,15 @@ void round_and_compare(std::span<float> values, const Quantizer& quantizer, cons
 }
 
 void queue_histogram(std::span<const float> values, std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  detail::check_equal_sizes("queue_histogram: bins", binned::size, bins.size());
   count_and_round(std::ssize(values), ValuesOf<const float>{on_device(values)},
                   HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
 }
 
 void queue_ratio_histogram(std::span<const float> weights, std::span<const float> updates,
                            std::span<std::int64_t> bins, const BinadeEdges& edges) {
+  detail::check_equal_sizes("queue_ratio_histogram", weights.size(), updates.size());
+  detail::check_equal_sizes("queue_ratio_histogram: bins", binned::size, bins.size());
   count_and_round(std::ssize(weights), RatiosOf{on_device(weights), on_device(updates)},
                   HistogramCounter{OrderedEdges(edges)}, LeaveAsItIs{}, bins);
 }

@@ -1,33 +1,22 @@
 // Rounding of an array on the active device, with the instruction set in use.
 #include <halfscope/kernel/cast/round.hpp>
 
-#include <string>
-
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/detail/round_simd.hpp>
 #include <halfscope/kernel/cast/detail/round_stochastic.hpp>
 
 namespace halfscope {
 
-namespace {
-
-void check_rounded_sizes(std::size_t in, std::size_t out) {
-  if (in == out) return;
-  throw InvalidArgument("round: " + std::to_string(in) + " values do not fit an output of " +
-                        std::to_string(out) + "; give both the same size");
-}
-
-}  // namespace
-
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream) {
-  check_rounded_sizes(in.size(), out.size());
+  detail::check_equal_sizes("round", in.size(), out.size());
   if (active_device() == Device::cuda) return cuda::round(in, out, q, stream);
   dispatch_isa([&]<Isa isa>() { round_isa<isa>(in.data(), out.data(), in.size(), q, stream); });
 }
 
 void round_stochastic_part(std::span<const float> in, std::span<float> out, const Quantizer& q,
                            const RandomStream& stream, std::uint64_t first) {
-  check_rounded_sizes(in.size(), out.size());
+  detail::check_equal_sizes("round_stochastic_part", in.size(), out.size());
   dispatch_isa([&]<Isa isa>() {
     round_stochastic_isa<isa>(in.data(), out.data(), in.size(), q, {stream, first});
   });

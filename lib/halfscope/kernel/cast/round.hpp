@@ -31,7 +31,8 @@ void round(std::span<const float> in, std::span<float> out, const Quantizer& q, 
 void round(std::span<const float> in, std::span<float> out, const Quantizer& q, RandomStream stream = {});
 
 /// `round` of the part of an array that begins at element `first`, stochastically and on the CPU:
-/// element i of the part draws rounding_bits(stream, first + i).
+/// element i of the part draws rounding_bits(stream, first + i). Throws InvalidArgument if their sizes
+/// differ.
 void round_stochastic_part(std::span<const float> in, std::span<float> out, const Quantizer& q,
                            const RandomStream& stream, std::uint64_t first);
 

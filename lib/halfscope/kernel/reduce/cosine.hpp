@@ -18,7 +18,7 @@ struct CosineSums {
   friend bool operator==(const CosineSums&, const CosineSums&) = default;
 };
 
-/// Adds the elements of `x` and of `q`, which has as many, on one thread.
+/// Adds the elements of `x` and of `q`, on one thread. Throws InvalidArgument where they differ in size.
 void add_cosine_sums(std::span<const float> x, std::span<const float> q, CosineSums& sums);
 
 }  // namespace halfscope

@@ -1,4 +1,5 @@
 // Column sums on the device: a thread per column, and where they are chunked per column and chunk.
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/detail/device_adds.cuh>
 #include <halfscope/kernel/detail/launch.cuh>
@@ -106,6 +107,7 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
 
 void counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums,
                          std::span<ColumnCounters> column_counters) {
+  detail::check_equal_sizes("counted_column_sums: counters", sums.size(), column_counters.size());
   sum(terms, model, sums, column_counters);
 }
 

@@ -40,7 +40,7 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
                                                     std::span<float> sums);
 
 /// result[0] = `accumulate` of `terms`, divided by `divisor`: a loss, say, which stays where the active
-/// device has its arrays.
+/// device has its arrays. Throws InvalidArgument where `result` has another size.
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
                  std::span<float> result);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 
 namespace halfscope {
@@ -27,6 +28,7 @@ Lanes sums_of(std::span<const float> values, float factor) {
 }  // namespace
 
 void sums_of_squares(std::span<const std::span<const float>> arrays, float factor, std::span<double> sums) {
+  detail::check_equal_sizes("sums_of_squares", arrays.size() * lanes, sums.size());
   if (active_device() == Device::cuda) return cuda::sums_of_squares(arrays, factor, sums);
   for (std::size_t i = 0; i < arrays.size(); ++i)
     std::ranges::copy(sums_of(arrays[i], factor), sums.subspan(i * lanes, lanes).begin());

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/kernel/update/detail/update_effect_element.hpp>
@@ -40,8 +41,7 @@ UpdateEffect tile_effect(std::span<const float> weights, std::span<const float> 
 
 UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                            const WeightStorage& storage) {
-  if (weights.size() != updates.size())
-    throw InvalidArgument("update_effect: weights and updates differ in size");
+  detail::check_equal_sizes("update_effect", weights.size(), updates.size());
   if (active_device() == Device::cuda) return cuda::update_effect(weights, updates, storage);
   std::vector<UpdateEffect> tiles(update_tiles(weights.size()));
   constexpr std::int64_t grain = 64;  // tiles worth a thread
@@ -61,8 +61,8 @@ UpdateEffect update_effect(std::span<const float> weights, std::span<const float
 
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles) {
-  if (weights.size() != updates.size() || tiles.size() != update_tiles(weights.size()))
-    throw InvalidArgument("update_effects: weights, updates and tiles differ in size");
+  detail::check_equal_sizes("update_effects", weights.size(), updates.size());
+  detail::check_equal_sizes("update_effects: tiles", update_tiles(weights.size()), tiles.size());
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const std::size_t count = std::min(tile, weights.size() - i * tile);
     tiles[i] =

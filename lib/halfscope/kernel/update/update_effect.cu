@@ -1,4 +1,5 @@
 // The effect of updates on the device: a thread per lane of a tile, then one per tile.
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/update/detail/update_effect.cuh>
 
@@ -43,6 +44,8 @@ struct AddAll {
 
 void queue_update_effect(std::span<const float> weights, std::span<const float> updates,
                          const WeightStorage& storage, std::span<std::int64_t> numbers) {
+  detail::check_equal_sizes("queue_update_effect", weights.size(), updates.size());
+  detail::check_equal_sizes("queue_update_effect: numbers", update_effect_numbers, numbers.size());
   const std::size_t tiles = update_tiles(weights.size());
   const auto tile_count = static_cast<std::int64_t>(tiles), lanes = tile_count * update_effect_lanes;
   Memory<UpdateSums> lane_sums(static_cast<std::size_t>(lanes)), tile_sums(tiles);

@@ -37,11 +37,12 @@ inline constexpr std::int64_t update_effect_tile = 1024, update_effect_lanes = 3
 }
 
 /// Effect on `weights` to which `updates`, as many, are added: the sums are exact before they are rounded.
+/// Throws InvalidArgument where the two differ in size.
 [[nodiscard]] UpdateEffect update_effect(std::span<const float> weights, std::span<const float> updates,
                                          const WeightStorage& storage);
 
 /// Effect on each tile, on this thread and in CPU memory; the first of them is tile `first` of its array.
-/// Throws InvalidArgument where there are not as many tiles as the arrays have.
+/// Throws InvalidArgument where the arrays differ in size, or have another number of tiles.
 void update_effects(std::span<const float> weights, std::span<const float> updates,
                     const WeightStorage& storage, std::size_t first, std::span<UpdateEffect> tiles);
 
