@@ -138,7 +138,7 @@ def test_arm_that_diverged_everywhere_and_unfinished_runs(results: Path) -> None
     (results / "master-copy/fp32/seed1/status").write_text("RUNNING\n")
     experiment = read_experiment(results / "master-copy")
     page = Page(report_page([section_of(experiment, draw(experiment))]))
-    assert "diverged, diverged" in page.text
+    assert "armseed 1seed 2" in page.text and "divergeddiverged" in page.text
     assert "Not finished, so not drawn: fp32, seed 1: RUNNING." in page.text
 
 

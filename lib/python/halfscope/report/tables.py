@@ -20,17 +20,37 @@ GRADIENT_NOTE = (
 )
 WOULD_NOTE = " FP32 arms flush nothing: theirs is the share that a cast of their gradients to {} would flush."
 
+UPDATES_NOTE = (
+    "Updates lost: share of the updates that are too small to change a weight stored in {}; arms with FP32 weights, or "
+    "an FP32 master copy of them, apply them all the same."
+)
+
 
 def arm_table(experiment: Experiment) -> str:
-    """The arms side by side: metric with interval, every seed, divergence, lost updates; gradients where counted."""
+    """The arms side by side: metric with interval, divergence, lost updates, gradients where counted; each seed."""
     better = " (lower is better)" if experiment.lower_is_better else ""
-    head = ["arm", experiment.metric_label + better, "95 % interval", "each seed", "diverged", "updates lost"]
+    head = ["arm", experiment.metric_label + better, "95 % interval", "diverged", "updates lost"]
     extra = _gradient_columns(experiment)
     rows = (
         [*_arm_row(arm, experiment.digits), *(cells[place] for cells in extra.values())]
         for place, arm in enumerate(experiment.arms)
     )
-    return table([*head, *extra], rows, numeric=range(1, len(head) + len(extra))) + _gradient_note(experiment)
+    arms = table([*head, *extra], rows, numeric=range(1, len(head) + len(extra)))
+    return "\n".join([arms + _note(experiment), _seed_table(experiment)]).rstrip()
+
+
+def _seed_table(experiment: Experiment) -> str:
+    """The metric of every seed by arm; empty where no arm has two."""
+    rows = [
+        [arm.name, *("diverged" if value is None else f"{value:.{experiment.digits}f}" for value in arm.values)]
+        for arm in experiment.arms
+    ]
+    most = max(map(len, rows), default=0)
+    if most < 3:
+        return ""
+    head = ["arm", *(f"seed {place}" for place in range(1, most))]
+    padded = (row + [NOTHING] * (most - len(row)) for row in rows)
+    return folded(f"{experiment.metric_label} of each seed", table(head, padded, numeric=range(1, most)))
 
 
 def _gradient_columns(experiment: Experiment) -> dict[str, list[str]]:
@@ -51,12 +71,16 @@ def _cells(experiment: Experiment, name: str, shown: Sequence[bool]) -> list[str
     return [NOTHING if value is None else f"{value:g}" if name == "skipped" else percent(value) for value in values]
 
 
-def _gradient_note(experiment: Experiment) -> str:
+def _note(experiment: Experiment) -> str:
+    """Says what the columns count."""
+    notes = []
     counted = [arm for arm in experiment.arms if arm.flushed is not None]
-    if not counted:
-        return ""
-    would = WOULD_NOTE.format(_formats(experiment)) if any(arm.in_fp32 for arm in counted) else ""
-    return f'\n<p class="note">{GRADIENT_NOTE}{would}</p>'
+    if counted:
+        would = WOULD_NOTE.format(_formats(experiment)) if any(arm.in_fp32 for arm in counted) else ""
+        notes.append(GRADIENT_NOTE + would)
+    if any(arm.lost_updates is not None for arm in experiment.arms):
+        notes.append(UPDATES_NOTE.format(_formats(experiment)))
+    return f'\n<p class="note">{" ".join(notes)}</p>' if notes else ""
 
 
 def _formats(experiment: Experiment) -> str:
@@ -140,12 +164,10 @@ def _settings(experiment: Experiment) -> dict[str, dict]:
 
 def _arm_row(arm: Arm, digits: int) -> list[str]:
     interval = NOTHING if arm.low is None or arm.high is None else f"{arm.low:.{digits}f} to {arm.high:.{digits}f}"
-    seeds = ", ".join("diverged" if value is None else f"{value:.{digits}f}" for value in arm.values)
     return [
         arm.name,
         NOTHING if arm.mean is None else f"{arm.mean:.{digits}f}",
         interval,
-        seeds,
         f"{arm.diverged} of {arm.seeds}",
         NOTHING if arm.lost_updates is None else percent(arm.lost_updates),
     ]
