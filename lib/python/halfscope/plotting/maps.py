@@ -75,14 +75,17 @@ def where_master_copy(experiment: Experiment) -> Figure | None:
     for row, optimizer in zip(grid, optimizers):
         for axes, network in zip(row, networks):
             own = [line for line in series if line.series == f"{network}_{optimizer}"]
+            axes.set_visible(bool(own))
             for line in own:
                 _draw_series(axes, line, colours[line.variant])
             _mark_rates(axes, EVERYDAY.get((network, optimizer), ()))
             axes.set_xscale("log")
             tidy(axes, f"{network}, {optimizer}")
         row[0].set_ylabel(MISSED)
-    for axes in grid[-1]:
-        axes.set_xlabel("learning rate")
+    for column in grid.T:
+        last = [axes for axes in column if axes.get_visible()][-1]
+        last.set_xlabel("learning rate")
+        last.tick_params(labelbottom=True)
     _limit(grid.flat, found["margin"])
     left = bottom.subplots(1, 2, width_ratios=(3, 1))
     _draw_by_applied(left[0], series, networks, found)
