@@ -23,8 +23,10 @@ GPU_ARMS = [
 ]
 
 
-def write_record(folder: Path, device: str, arms: list[dict], experiment: str = "one") -> None:
-    """The summary of an experiment and its packed runs."""
+def write_record(
+    folder: Path, device: str, arms: list[dict], experiment: str = "one", settings: dict | None = None
+) -> None:
+    """The summary of an experiment and its packed runs; settings: further ones that all runs share."""
     record = folder / device / experiment
     write_json(
         record / "summary.json",
@@ -33,12 +35,12 @@ def write_record(folder: Path, device: str, arms: list[dict], experiment: str = 
     )  # fmt: skip
     write_json(record / "environment.json", {"version": "0.1.0", "gpu": None if device == "cpu" else device})
     named = {"format_version": 1, "experiment": experiment}
-    lines = [{**named, "config": named | {"model": "cnn"}}]
+    lines = [{**named, "config": named | {"model": "cnn"} | (settings or {})}]
     for line in arms:
         for seed, metric in enumerate(line["values"]):
             own = {"arm": line["arm"], "seed": seed}
-            settings = own | {"policy": line["arm"], "loss_scale": "none"}
-            lines.append({**own, "config": settings, "summary": {**named, **own, "metric": metric}})
+            config = own | {"policy": line["arm"], "loss_scale": "none"}
+            lines.append({**own, "config": config, "summary": {**named, **own, "metric": metric}})
     write_json_lines(record / "runs.jsonl", lines)
 
 

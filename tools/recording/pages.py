@@ -25,7 +25,7 @@ from recording.beside_papers import beside_papers
 from recording.claims import claims_table
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index
-from recording.headline import headline_table
+from recording.headline import everyday_line, headline_table
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
 from recording.text_tables import aligned
 
@@ -59,6 +59,7 @@ FINDINGS = {
     "predictors": FindingTable("harm", ("predictor", "steps")),
     "advice": FindingTable("harm", ("task", "harmed")),
     "beginnings": FindingTable(None, ("begins in", "arm")),
+    "harm-by-place": FindingTable(None, ("series", "arm")),
 }
 
 
@@ -144,7 +145,7 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "devices": lambda sources: device_section(sources.recorded),
     "emulated-operations": emulated_operations,
     "index": lambda sources: experiment_index(sources.recorded),
-    "headline": lambda sources: headline_table(sources.recorded),
+    "headline": lambda sources: f"{headline_table(sources.recorded)}\n\n{everyday_line(sources.recorded)}",
 }
 PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}
 

@@ -14,7 +14,7 @@ from recording.beside_papers import beside_papers
 from recording.claims import outcome
 from recording.device_tables import device_section
 from recording.experiment_index import experiment_index, place_in_paper
-from recording.headline import HEADLINES, Headline, headline_table
+from recording.headline import EVERYDAY, HEADLINES, Headline, everyday_line, headline_table
 from recording.pages import END, PART, Sources, main, pages, refreshed, stale_pages, write_pages
 from recording.source_tree import PROGRAM, RECORDED, ROOT
 from synthetic import write_json
@@ -124,6 +124,9 @@ def test_findings_are_tables_of_the_summary(recorded: Path) -> None:
         refreshed(part.format("published"), Sources(recorded))
 
 
+SETTINGS = {"learning_rate": 1e-05, "loss_weight": 1 / 64, "batch": 64}
+
+
 def headline_arms(line: Headline) -> list[dict]:
     several = {"low": 59.0, "high": 60.0}
     arms = [arm("fp32", 5, 59.5, 1, **several), arm(line.with_it, 5, 59.25, 1, **several)]
@@ -131,29 +134,43 @@ def headline_arms(line: Headline) -> list[dict]:
 
 
 def test_the_headline_compares_each_technique(tmp_path: Path) -> None:
-    for line in HEADLINES:
-        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment)
+    for line in (*HEADLINES, *EVERYDAY):
+        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment, settings=SETTINGS)
     rows = headline_table(tmp_path).splitlines()
-    assert len(rows) == 5
+    assert len(rows) == 2 + len(HEADLINES) + len(EVERYDAY)
     assert rows[0].endswith("| FP32 | FP16 with it | FP16 without it | seeds |")
     assert rows[2] == (
-        "| FP32 master copy (3.1) | classifier | test accuracy % | 59.50 (59.00 .. 60.00) | 59.25 (59.00 .. 60.00) | "
-        "diverged 1 of 1 | 1 or 5 |"
+        "| FP32 master copy (3.1) | classifier | learning rate 1e-05 | test accuracy % | 59.50 (59.00 .. 60.00) | "
+        "59.25 (59.00 .. 60.00) | diverged 1 of 1 | 1 or 5 |"
     )
+    settings = [row.split(" | ")[2] for row in rows[3:]]
+    assert settings == ["loss times 1/64", "sums of 50,176 terms", "learning rate 1e-05"]
+
+
+def test_the_settings_without_an_effect_are_said_from_the_records(tmp_path: Path) -> None:
+    several = {"low": 1.0, "high": 2.0}
+    weights = [arm("cnn_adam_fp32_0.001", 3, 1.5, 1, **several), arm("cnn_adam_fp16_0.001", 3, 1.75, 1, **several)]
+    write_record(tmp_path, "cpu", weights, experiment="where-master-copy", settings=SETTINGS)
+    losses = [arm("detector_fp32", 5, 0.25, 1, **several), arm("detector_fp16_s1", 5, 0.5, 1, **several)]
+    write_record(tmp_path, "cpu", losses, experiment="negative-controls")
+    line = " ".join(everyday_line(tmp_path).split())
+    assert "rate of 1e-05 the classifier's FP16 weights end at a test accuracy % of 1.75 (1.00 .. 2.00)" in line
+    assert "beside FP32's 1.50 (1.00 .. 2.00) (`where-master-copy`)" in line
+    assert "0.50 (1.00 .. 2.00) without a scale, beside FP32's 0.25 (1.00 .. 2.00) (`negative-controls`)" in line
 
 
 def test_the_headline_has_a_second_line_for_a_gpu(tmp_path: Path) -> None:
-    for line in HEADLINES:
-        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment)
+    for line in (*HEADLINES, *EVERYDAY):
+        write_record(tmp_path, "cpu", headline_arms(line), experiment=line.experiment, settings=SETTINGS)
     whole, partial, *_ = HEADLINES
-    write_record(tmp_path, "nvidia-h200", headline_arms(whole), experiment=whole.experiment)
+    write_record(tmp_path, "nvidia-h200", headline_arms(whole), whole.experiment, SETTINGS)
     write_record(tmp_path, "nvidia-h200", headline_arms(partial)[:2], experiment=partial.experiment)
     rows = headline_table(tmp_path).splitlines()
-    assert len(rows) == 6  # none where an arm of the technique is not recorded
+    assert len(rows) == 3 + len(HEADLINES) + len(EVERYDAY)  # none where an arm of the technique is not recorded
     assert rows[2].startswith("| FP32 master copy (3.1) | classifier | ")
     assert rows[3] == (
-        "| on an nvidia-h200 | cnn | test accuracy % | 59.50 (59.00 .. 60.00) | 59.25 (59.00 .. 60.00) | "
-        "diverged 1 of 1 | 1 or 5 |"
+        "| on an nvidia-h200 | cnn | learning rate 1e-05 | test accuracy % | 59.50 (59.00 .. 60.00) | "
+        "59.25 (59.00 .. 60.00) | diverged 1 of 1 | 1 or 5 |"
     )
 
 
