@@ -45,7 +45,7 @@ using Function = std::string_view;
 /// A call with arrays of two sizes.
 struct SizesCase {
   Function function;
-  std::size_t size;                                ///< of the first array, in the call that is right
+  std::size_t size;                                ///< the first array's in the right call
   std::function<std::size_t(std::size_t)> second;  ///< size of the second array that belongs to a first one
   std::function<void(std::size_t, std::size_t)> call;
 };
