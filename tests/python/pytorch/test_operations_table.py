@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from halfscope.torch.operations.__main__ import main
-from halfscope.torch.operations.table import TABLE
+from halfscope.torch.operations.table import TABLE, Group, Kind, parsed, table_of
 
 pytestmark = pytest.mark.torch
 
@@ -30,3 +30,56 @@ def test_words_choose_the_names_that_have_one_of_them(capsys: pytest.CaptureFixt
 def test_a_word_of_no_name_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["softmaxx"]) == 2
     assert "softmaxx" in capsys.readouterr().err
+
+
+# Names of each group, as rules had them before the table did; products and norms are told by kind and name.
+GROUPS = {
+    "softmaxes": "_softmax _safe_softmax _masked_softmax logsumexp logcumsumexp",
+    "sums": "sum mean nansum cumsum var std var_mean std_mean norm linalg_vector_norm trace prod cumprod dist",
+    "powers": "pow sqrt rsqrt reciprocal",
+    "exponentials": "exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 xlogy",
+    "angles": "sin cos tan atan atan2 asin acos sinh cosh asinh acosh atanh polar angle",
+    "activations": "sigmoid tanh gelu silu mish elu celu leaky_relu softplus log_sigmoid_forward hardswish hardsigmoid "
+    "prelu _prelu_kernel glu erf erfc",
+    "additions": "add sub rsub lerp index_add scatter_add",
+    "multiplications": "mul div addcmul addcdiv",
+    "masks": "where masked_fill fill index_fill clamp clamp_min clamp_max constant_pad_nd nan_to_num",
+}
+FACTORS = {0: "mm bmm mv dot vdot", 1: "addmm baddbmm addmv addbmm addr"}
+AUTOCAST = """
+    exp expm1 log log10 log2 log1p reciprocal rsqrt pow softplus prod cumsum cumprod norm linalg_vector_norm sum erfinv
+    acos asin cosh sinh tan logsumexp dist
+"""
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_has_the_operations_that_rules_name_by_it(group: str) -> None:
+    assert {name for name, row in TABLE.items() if row.group.value == group} == set(GROUPS[group].split())
+
+
+def test_products_and_norms_are_groups_by_their_arithmetic() -> None:
+    for name, row in TABLE.items():
+        assert (row.group is Group.PRODUCTS) == (row.kind in (Kind.PRODUCT, Kind.ATTENTION)), name
+        assert (row.group is Group.NORMS) == ("_norm" in name and bool(row.typed)), name
+
+
+def test_columns_are_what_other_lists_had() -> None:
+    for first, names in FACTORS.items():
+        assert {name for name, row in TABLE.items() if row.first == first} == set(names.split())
+    assert {name for name, row in TABLE.items() if row.autocast} == set(AUTOCAST.split())
+    called = {name: row.called for name, row in TABLE.items() if row.called}
+    assert called == {"_to_copy": "to", "_safe_softmax": "softmax"}
+
+
+@pytest.mark.parametrize("text, message", [
+    ("[rounded]\nexpm2: autocat=fp32", "line 2: no column 'autocat=fp32'; one of untouched, view"),
+    ("[rounded expnentials]\nexpm2", "line 1: no column 'expnentials'"),
+    ("expm2: autocast=fp32", "line 1: .*'kind'"),
+    ("[rounded]\nexpm2: kept=first", "line 2: invalid literal"),
+    ('[refused]\nexpm2: reason="an unended one', "line 2: No closing quotation"),
+    ("[rounded]\nexpm2\n# a comment\nexpm3 expm2", "expm2 has two rows"),
+])  # fmt: skip
+def test_a_row_that_is_none_gets_one_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refused:
+        table_of(parsed(text))
+    assert "\n" not in str(refused.value)

@@ -13,8 +13,9 @@ from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.finding import Finding, called, located
 from halfscope.torch.findings.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
-from halfscope.torch.findings.trail import PASSED_ON, first_tensor, float_tensors
-from halfscope.torch.operations.table import operation_of, target_of
+from halfscope.torch.findings.trail import first_tensor, float_tensors
+from halfscope.torch.operations.operators import operation_of, target_of
+from halfscope.torch.operations.table import NO_ARITHMETIC
 from halfscope.torch.private import TorchDispatchMode, current_node, node_number, storage_key
 
 _SOFTMAX = (*SOFTMAXES, "_log_softmax")
@@ -45,7 +46,7 @@ class Finder(TorchDispatchMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         line, first = operation_of(func), first_tensor(result)
-        if line is None or line.kind in PASSED_ON or first is None or not first.is_floating_point():
+        if line is None or line.kind in NO_ARITHMETIC or first is None or not first.is_floating_point():
             return result
         forward = _forward(self._nodes, line.name)
         if not bool(first.isfinite().all()) and self.nan is None:

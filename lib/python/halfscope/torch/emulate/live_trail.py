@@ -13,8 +13,8 @@ from halfscope.torch.events.place import Region
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.kinds import SOFTMAXES, kind_of, terms_of
 from halfscope.torch.findings.operands import Operand
-from halfscope.torch.findings.trail import PASSED_ON, Ran, Trail, first_tensor, float_tensors
-from halfscope.torch.operations.table import Operation
+from halfscope.torch.findings.trail import Ran, Trail, first_tensor, float_tensors
+from halfscope.torch.operations.table import NO_ARITHMETIC, Operation
 from halfscope.torch.private import storage_key
 
 
@@ -41,7 +41,7 @@ class LiveTrail(Trail):
 
     def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """Runs an operation, and notes it."""
-        if line.kind in PASSED_ON:
+        if line.kind in NO_ARITHMETIC:
             return run(func, line, args, kwargs)
         outer, self._now = self._now, (line, args, kwargs)
         try:

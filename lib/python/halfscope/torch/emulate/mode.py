@@ -22,7 +22,8 @@ from halfscope.torch.emulate.widths import Widths
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, is_composed, operation_of
+from halfscope.torch.operations.operators import is_composed, operation_of
+from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import TorchDispatchMode, without_function_modes
 from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, map_complex, results
@@ -36,9 +37,6 @@ class ModeOptions:
     attention_scale: float = 1.0  # for the probabilities of tiled attention
     without_rule: dict[str, str] = field(default_factory=dict)  # to be filled: operations, and the first module of each
     changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row
-
-
-_NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
 class EmulatedArithmetic(TorchDispatchMode):
@@ -117,7 +115,7 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _line_of(self, func: Any) -> Operation:
         found = operation_of(func)
-        if (found is None or found.kind not in _NATIVE) and is_composed(func):
+        if (found is None or found.kind not in NO_ARITHMETIC) and is_composed(func):
             return Operation(str(func), Kind.COMPOSED)
         namespace = getattr(func, "namespace", "aten")
         if found is None and namespace in ("aten", "torchvision"):
@@ -140,9 +138,9 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _run_by_rule(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         if line.kind is Kind.SOURCE and has_half(args, kwargs):
             return self.half.run(func, line, (args, kwargs), None)
-        if line.kind not in _NATIVE and has_complex(args):
+        if line.kind not in NO_ARITHMETIC and has_complex(args):
             return self._complex(func, line, args, kwargs)
-        if line.kind in _NATIVE or not has_floats(args, kwargs):
+        if line.kind in NO_ARITHMETIC or not has_floats(args, kwargs):
             if self.wire is not None and line.name.startswith(ALL_REDUCE):
                 self.wire.send(args[0])
             result = func(*args, **kwargs)

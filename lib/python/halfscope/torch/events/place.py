@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from halfscope.torch.operations.rules import kind_of, label_of
+from halfscope.torch.operations.rules import label_of
 from halfscope.torch.operations.table import Operation
 from halfscope.torch.policy import Formats
 
@@ -48,7 +48,7 @@ class Computed:
         counts = self.modules.setdefault(place.module, {})
         label = label_of(line.name)
         counts[label] = max(number, counts.get(label, 0))
-        self.kinds.add(kind_of(line))
+        self.kinds.add(line.group.value)
         if place.is_leaf and place.module:
             self.layers.add(place.module)
 

@@ -14,10 +14,8 @@ from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.operands import Constant, constant_of, flat
-from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import storage_key
 
-PASSED_ON = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)  # kinds of operations that compute nothing
 _DEPTH = 6  # operations that are followed back from a fault
 
 

@@ -7,39 +7,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from halfscope.torch.operations.table import TABLE, Kind, Operation
+from halfscope.torch.operations.table import TABLE, Group, Operation
 
-_CALLED = {"_to_copy": "to", "_safe_softmax": "softmax"}  # as sources call what the table has another name for
-OTHERS = "others"
-# Forward operations of aten by kind; `kind_of` adds products and norms by their lines in the table.
-_MEMBERS = {
-    "softmaxes": "_softmax _safe_softmax _masked_softmax logsumexp logcumsumexp",
-    "sums": "sum mean nansum cumsum var std var_mean std_mean norm linalg_vector_norm trace prod cumprod dist",
-    "powers": "pow sqrt rsqrt reciprocal",
-    "exponentials": "exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 xlogy",
-    "angles": "sin cos tan atan atan2 asin acos sinh cosh asinh acosh atanh polar angle",
-    "activations": "sigmoid tanh gelu silu mish elu celu leaky_relu softplus log_sigmoid_forward hardswish hardsigmoid "
-    "prelu _prelu_kernel glu erf erfc",
-    "additions": "add sub rsub lerp index_add scatter_add",
-    "multiplications": "mul div addcmul addcdiv",
-    "masks": "where masked_fill fill index_fill clamp clamp_min clamp_max constant_pad_nd nan_to_num",
-}
-KINDS = ("products", "norms", *_MEMBERS, OTHERS)
-_BY_NAME = {name: kind for kind, names in _MEMBERS.items() for name in names.split()}
+KINDS = tuple(group.value for group in Group)
+OTHERS = Group.OTHERS.value
+_CALLED = {name: row.called for name, row in TABLE.items() if row.called}
 
 
 def label_of(operation: str) -> str:
     """An operation's name as a source has it."""
     return _CALLED.get(operation, operation.lstrip("_"))
-
-
-def kind_of(line: Operation) -> str:
-    """The kind of a forward operation."""
-    if line.kind in (Kind.PRODUCT, Kind.ATTENTION):
-        return "products"
-    if "_norm" in line.name and line.typed:
-        return "norms"
-    return _BY_NAME.get(line.name, OTHERS)
 
 
 def is_of_operations(rule: str) -> bool:
@@ -72,7 +49,7 @@ class OperationRule:
     def matches(self, module: str, line: Operation, number: int) -> bool:
         if self.number not in (None, number) or not fnmatchcase(module, self.modules):
             return False
-        return self.operation in (label_of(line.name), kind_of(line))
+        return self.operation in (label_of(line.name), line.group.value)
 
 
 class OperationRules:

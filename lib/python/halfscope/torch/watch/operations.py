@@ -18,7 +18,8 @@ from halfscope.torch.findings.notes import Note, NotedTrail
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.sentences import untried_finding
 from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
-from halfscope.torch.operations.table import Kind, Operation, operation_of
+from halfscope.torch.operations.operators import operation_of
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.private import TorchDispatchMode, storage_key
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 

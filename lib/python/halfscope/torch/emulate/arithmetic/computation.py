@@ -12,7 +12,8 @@ from halfscope.torch.emulate.arithmetic.attention import TiledAttention
 from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, target_of
+from halfscope.torch.operations.operators import target_of
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
 
 

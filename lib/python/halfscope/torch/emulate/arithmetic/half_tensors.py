@@ -16,7 +16,8 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, target_of, writes_to
+from halfscope.torch.operations.operators import target_of, writes_to
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import REDUCTIONS
 from halfscope.torch.private import schema_of
 

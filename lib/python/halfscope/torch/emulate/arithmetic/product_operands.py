@@ -18,16 +18,20 @@ from halfscope.torch.emulate.parameters import Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Product, Region
-from halfscope.torch.operations.table import FIRST_FACTORS, Kind, Operation
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.private import storage_key
 
 FORWARD, DATA, WEIGHT = "forward", "data_gradient", "weight_gradient"
 LEFT, RIGHT = "left", "right"
 _SINGLE = ("dot", "vdot", "addr")  # products of two vectors, whose operands have the formats of their roles
-_FIRST = {name: first for name, first in FIRST_FACTORS.items() if name not in _SINGLE}
 
 See = Callable[[torch.Tensor, str, int, int], torch.Tensor]
 """Image of a tensor for the product and side "forward.left", summed over an axis; of a part of a layer, or of -1."""
+
+
+def _first_of(line: Operation) -> int | None:
+    """Position of the left factor of a product of matrices; None of other operations."""
+    return None if line.name in _SINGLE else line.first
 
 
 def heads_of(model: torch.nn.Module) -> list[str]:
@@ -60,7 +64,7 @@ class ProductOperands:
         """An operation of the forward pass: a product's backward pass is told which operand counts as the weight."""
         if not place.formats.operands:
             return
-        first, forward = _FIRST.get(line.name), self.latest()
+        first, forward = _first_of(line), self.latest()
         if forward is None or first is None:
             return
         left, weight = args[first : first + 2]
@@ -80,7 +84,7 @@ class ProductOperands:
         if line.name.startswith("convolution"):
             transposed = args[7] if line.name == "convolution_backward" else args[6]
             return cast, self.images("conv_transpose2d" if transposed else "conv2d", place)
-        first = _FIRST.get(line.name)
+        first = _first_of(line)
         return (cast if first is None else self._of_matrices(first, place, args, cast)), None
 
     def _of_matrices(self, first: int, place: Place, args: tuple, cast: tuple) -> tuple:

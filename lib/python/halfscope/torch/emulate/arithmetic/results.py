@@ -14,7 +14,8 @@ from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, writes_to
+from halfscope.torch.operations.operators import writes_to
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import schema_of
 from halfscope.torch.tensors.storages import covers_storage

@@ -9,7 +9,8 @@ import torch
 
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.operations.table import Kind, Operation, target_of
+from halfscope.torch.operations.operators import target_of
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
-from halfscope.torch.operations.table import written_arguments
+from halfscope.torch.operations.operators import written_arguments
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import map_tensors, tensors

@@ -15,10 +15,9 @@ from halfscope.torch.emulate.twins.counterparts import Counterparts, map_argumen
 from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
+from halfscope.torch.operations.operators import is_random, target_of
+from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.private import storage_key
-
-_SAME = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
 class Shadows(Counterparts):
@@ -37,7 +36,7 @@ class Shadows(Counterparts):
     def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """An operation in emulated formats, after the same in FP32."""
         place = self._places.now()
-        if line.kind in _SAME or (place is not None and place.region is Region.UPDATE):
+        if line.kind in NO_ARITHMETIC or (place is not None and place.region is Region.UPDATE):
             return run(func, line, args, kwargs)
         if is_random(func) or (place is None and not self._any_shadow((args, kwargs))):
             return run(func, line, args, kwargs)

@@ -12,7 +12,8 @@ from halfscope.torch.emulate.marks import Mark
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.table import Kind, Operation, target_of
+from halfscope.torch.operations.operators import target_of
+from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import results

@@ -8,12 +8,10 @@ from typing import Any
 import torch
 
 from halfscope.torch.events.nodes import Forward
-from halfscope.torch.operations.table import FIRST_FACTORS, Kind, Operation
+from halfscope.torch.operations.table import Kind, Operation
 
 _SIDES = ("left", "right")
-# Positions of the operands among an operation's tensors, and their names.
-_OPERANDS: dict[str, tuple[int, tuple[str, ...]]] = {name: (first, _SIDES) for name, first in FIRST_FACTORS.items()}
-_ATTENTION = (0, ("query", "key", "value"))
+_ATTENTION = ("query", "key", "value")
 # Nodes between a parameter and a product that has it as an operand.
 _PASSED = (
     "TBackward0", "TransposeBackward0", "PermuteBackward0", "ViewBackward0", "UnsafeViewBackward0", "ExpandBackward0",
@@ -30,9 +28,10 @@ class ProductZeros:
 
     def see(self, line: Operation, args: tuple, forward: Forward | None) -> None:
         """An operation of the forward pass was run."""
-        first, names = _ATTENTION if line.kind is Kind.ATTENTION else _OPERANDS.get(line.name, (0, ()))
-        if forward is None or not names:
+        is_attention = line.kind is Kind.ATTENTION
+        if forward is None or (line.first is None and not is_attention):
             return
+        first, names = line.first or 0, _ATTENTION if is_attention else _SIDES
         operands = args[first : first + len(names)]
         if all(isinstance(value, torch.Tensor) and self._is_activation(value) for value in operands):
             rows = [f"{forward.row or forward.tensor}.{name}" for name in names]

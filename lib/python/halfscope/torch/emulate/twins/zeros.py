@@ -34,7 +34,8 @@ from halfscope.torch.emulate.twins.zero_counts import (
     ZeroTable,
 )  # fmt: skip
 from halfscope.torch.events.place import Region
-from halfscope.torch.operations.table import Kind, Operation, is_random, target_of
+from halfscope.torch.operations.operators import is_random, target_of
+from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
@@ -43,7 +44,6 @@ _SUMS = """
     sum mean mul embedding_dense_backward index_put _index_put_impl _unsafe_index_put index_add scatter_add
 """
 _COPIES = ("_to_copy", "clone")  # copies of a gradient, with its causes
-_NATIVE = (Kind.VIEW, Kind.UNTOUCHED, Kind.SOURCE)
 
 
 class ZeroCauses:
@@ -74,7 +74,7 @@ class ZeroCauses:
         """Runs an operation; of a backward pass, it notes the causes of the result's zeros."""
         if self._is_counting:
             return func(*args, **kwargs)
-        if not self._places.in_backward or line.kind in _NATIVE or is_random(func):
+        if not self._places.in_backward or line.kind in NO_ARITHMETIC or is_random(func):
             found = self._exact.around(run, func, line, args, kwargs)
             if not self._places.in_backward:
                 self._products.see(line, args, self._latest())
