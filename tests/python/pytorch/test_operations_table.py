@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from halfscope.torch.operations.__main__ import main
-from halfscope.torch.operations.table import TABLE, Group, Kind, parsed, table_of
+from halfscope.torch.operations.table import TABLE, Group, Kind, Trait, named, parsed, table_of
 
 pytestmark = pytest.mark.torch
 
@@ -50,6 +50,44 @@ AUTOCAST = """
     exp expm1 log log10 log2 log1p reciprocal rsqrt pow softplus prod cumsum cumprod norm linalg_vector_norm sum erfinv
     acos asin cosh sinh tan logsumexp dist
 """
+# Names of each trait, as the modules that ask for it had them.
+TRAITS = {
+    Trait.SUM: "sum mean nansum cumsum logsumexp norm linalg_vector_norm",
+    Trait.SUM_OF_PRODUCTS: "mm bmm addmm baddbmm convolution mv dot addmv addbmm",
+    Trait.ADDITION: "add sub rsub",
+    Trait.CONSTANT: "masked_fill where fill full index_fill",
+    Trait.LOGARITHM: "log log2 log10 logit",
+    Trait.EXPONENTIAL: "exp exp2 expm1 sinh cosh",
+    Trait.DIVIDES: "div reciprocal rsqrt addcdiv",
+    Trait.QUOTIENT: "div addcdiv",
+    Trait.ROOT: "sqrt rsqrt",
+    Trait.NORM: "norm linalg_vector_norm",
+    Trait.NORMALISES: "sqrt rsqrt pow reciprocal div",
+    Trait.STEEP_AT_ZERO: "sqrt pow norm linalg_vector_norm",
+    Trait.SOFTMAX: "_softmax _safe_softmax _log_softmax",
+    Trait.DROPS_MASK: "_softmax _safe_softmax",
+    Trait.HIDES: "tanh sigmoid rsqrt reciprocal",
+    Trait.SCORES: "bmm mm baddbmm",
+    Trait.LOGITS: "addmm mm bmm",
+    Trait.DIFFERENCE: "add sub rsub addcmul addcdiv lerp",
+    Trait.RUNNING_TOTAL: "add sub lerp",
+    Trait.ANGLE: "sin cos tan",
+    Trait.BY_TERMS: "sum mean mul embedding_dense_backward index_put _index_put_impl _unsafe_index_put index_add "
+    "scatter_add",
+    Trait.COPIES: "_to_copy clone",
+    Trait.OF_VECTORS: "dot vdot addr",
+}
+
+
+@pytest.mark.parametrize("trait", Trait, ids=lambda trait: trait.name)
+def test_a_trait_has_the_operations_that_the_list_of_its_question_had(trait: Trait) -> None:
+    assert named(trait) == set(TRAITS[trait].split())
+
+
+def test_a_name_of_several_traits_has_one_of_them() -> None:
+    both = named(Trait.DIVIDES, Trait.LOGARITHM)
+    assert both == named(Trait.DIVIDES) | named(Trait.LOGARITHM)
+    assert not named()
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -69,6 +107,8 @@ def test_columns_are_what_other_lists_had() -> None:
     assert {name for name, row in TABLE.items() if row.autocast} == set(AUTOCAST.split())
     called = {name: row.called for name, row in TABLE.items() if row.called}
     assert called == {"_to_copy": "to", "_safe_softmax": "softmax"}
+    nan = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
+    assert {name: row.nan for name, row in TABLE.items() if row.nan} == nan
 
 
 @pytest.mark.parametrize("text, message", [

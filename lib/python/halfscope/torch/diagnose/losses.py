@@ -10,12 +10,9 @@ import torch
 from halfscope.torch.events.place import Region
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.trail import Ran, first_tensor
-from halfscope.torch.operations.table import TABLE, Kind
+from halfscope.torch.operations.table import TABLE, Kind, Trait, named
 
 _BEFORE, _AFTER = 0.05, 0.3  # relative errors of all operands, and of the result
-_DIFFERENCES = ("add", "sub", "rsub", "addcmul", "addcdiv", "lerp")
-_ADDITIONS = ("add", "sub", "lerp")
-_ANGLES = ("sin", "cos", "tan")
 _NOISE = {True: 2.0**-22, False: 1e-4}  # for differences and for others: a smaller result may be FP32's own error
 _MANY = 16  # additions to one total
 _STALLED = 0.02
@@ -61,7 +58,7 @@ class Losses:
         if result is None or exact is None or not bool(result.isfinite().all()):
             return
         is_forward = ran.place is not None and ran.place.region is Region.FORWARD
-        if ran.operation in _ADDITIONS and not (ran.is_backward and ran.place is not None):
+        if ran.operation in named(Trait.RUNNING_TOTAL) and not (ran.is_backward and ran.place is not None):
             self._add(ran, made, operands, (result, exact))
         if is_forward and not self.found:
             self._compare(ran, made, operands, (result, exact))
@@ -69,7 +66,7 @@ class Losses:
     def _compare(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:
         result, exact = both
         line = TABLE.get(ran.operation)
-        if line is None or line.kind in (Kind.EXACT, Kind.LOSS) or ran.operation in _ANGLES or not operands:
+        if line is None or line.kind in (Kind.EXACT, Kind.LOSS) or ran.operation in named(Trait.ANGLE) or not operands:
             return
         after = relative_error(result, exact)
         if after < _AFTER:
@@ -79,7 +76,7 @@ class Losses:
         before = max((relative_error(tensor, other) for tensor, other in pairs), default=0.0)
         sizes = [float(tensor.abs().max()) for tensor in operands if tensor.numel()]
         largest, size = float(exact.abs().max()), max(sizes, default=0.0)
-        if before > _BEFORE or largest <= _NOISE[ran.operation in _DIFFERENCES] * size:
+        if before > _BEFORE or largest <= _NOISE[ran.operation in named(Trait.DIFFERENCE)] * size:
             return
         zeros = int(((result == 0) & (exact != 0)).sum())
         maker = self._recorder.maker_of(operands[0])

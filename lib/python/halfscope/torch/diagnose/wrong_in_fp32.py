@@ -12,14 +12,14 @@ from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.finding import Finding, called, located
-from halfscope.torch.findings.kinds import LOGARITHMS, QUOTIENTS, SOFTMAXES
+from halfscope.torch.findings.kinds import DIVISIONS, LOGARITHMS
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.operators import operation_of, target_of
-from halfscope.torch.operations.table import NO_ARITHMETIC
+from halfscope.torch.operations.table import NO_ARITHMETIC, Trait, named
 from halfscope.torch.private import TorchDispatchMode, current_node, node_number, storage_key
 
-_SOFTMAX = (*SOFTMAXES, "_log_softmax")
-_FILLS = ("masked_fill", "fill", "where", "full")
+_SOFTMAX = named(Trait.SOFTMAX)
+_FILLS = named(Trait.CONSTANT) - {"index_fill"}
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ def _change(origin: Origin) -> str:
     """The code to write instead, by the operation."""
     if origin.operation in _SOFTMAX and not origin.is_backward:
         return "leave out rows whose keys are all masked, or mask with a finite number, -1e4, instead of -inf"
-    if origin.operation in ("sqrt", "pow", "norm", "linalg_vector_norm") and origin.is_backward:
+    if origin.operation in named(Trait.STEEP_AT_ZERO) and origin.is_backward:
         return "add an eps in front of the root, sqrt(x + 1e-6): its gradient at 0 is infinite"
     if origin.operation in LOGARITHMS:
         return "keep the argument of the logarithm above 0: log_softmax, logsigmoid, or x.clamp_min(1e-6)"
-    if origin.operation in QUOTIENTS:
+    if origin.operation in DIVISIONS:
         return "keep the divisor away from 0: x.clamp_min(1e-4)"
     return f"look at {called(origin.operation)} in FP32 first"

@@ -11,10 +11,10 @@ import halfscope
 from halfscope.formats import Format
 from halfscope.torch.events.place import Region
 from halfscope.torch.findings.fault import Fault, Made
-from halfscope.torch.findings.kinds import SOFTMAXES, kind_of, terms_of
+from halfscope.torch.findings.kinds import kind_of, terms_of
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import Ran, Trail, first_tensor, float_tensors
-from halfscope.torch.operations.table import NO_ARITHMETIC, Operation
+from halfscope.torch.operations.table import NO_ARITHMETIC, Operation, Trait, named
 from halfscope.torch.private import storage_key
 
 
@@ -152,7 +152,7 @@ class LiveTrail(Trail):
         if bool(result.isfinite().all()):
             if fault.hidden_by is None and not fault.reaches_loss:
                 fault.hidden_by = made
-                is_masked = made.operation in SOFTMAXES and id(fault) in self._negative
+                is_masked = made.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative
                 fault.damage = 0.0 if is_masked else None
                 if fault.is_harmless:
                     self._forget(fault)

@@ -17,6 +17,7 @@ from halfscope.torch.findings.shapes import (
     large_constant,
     made_by,
 )
+from halfscope.torch.operations.table import Trait, named
 
 Trial = dict[str, Override]
 
@@ -92,7 +93,7 @@ def scaled(fault: Fault) -> Trial:
 
 def logarithm_in_fp32(fault: Fault) -> Trial:
     """FP32 from the probabilities to their logarithm."""
-    made = made_by(fault, "_softmax", "_safe_softmax", "sigmoid")
+    made = made_by(fault, *named(Trait.DROPS_MASK), "sigmoid")
     between = [each.row for each in fault.sources if each.operation in ("add", "mul", "clamp", "clamp_min", "maximum")]
     return wide(*([] if made is None else [made.row]), *between, fault.made.row)
 

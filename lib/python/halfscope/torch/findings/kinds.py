@@ -8,14 +8,10 @@ import torch
 
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.operands import Operand
+from halfscope.torch.operations.table import TABLE, Trait, named
 
-LOGARITHMS = ("log", "log2", "log10", "logit")
-QUOTIENTS = ("div", "reciprocal", "rsqrt", "addcdiv")
-SUMS = ("sum", "mean", "nansum", "cumsum", "logsumexp", "norm", "linalg_vector_norm")
-EXPONENTIALS = ("exp", "exp2", "expm1", "sinh", "cosh")
-PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution", "mv", "dot", "addmv", "addbmm")
-SOFTMAXES = ("_softmax", "_safe_softmax")
-CONSTANTS = ("masked_fill", "where", "fill", "full", "index_fill")
+LOGARITHMS, DIVISIONS, ROOTS = named(Trait.LOGARITHM), named(Trait.DIVIDES), named(Trait.ROOT)
+SUMS, PRODUCTS = named(Trait.SUM), named(Trait.SUM_OF_PRODUCTS)
 
 WORDS = {
     "cast": "a cast overflows",
@@ -43,26 +39,26 @@ def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
     flushed = any(operand.flushed for operand in operands)
     if operation in LOGARITHMS:
         return "log 0"
-    if operation in ("div", "addcdiv") and bool(result.isnan().any()):
+    if operation in named(Trait.QUOTIENT) and bool(result.isnan().any()):
         return "0 / 0"
-    if operation in QUOTIENTS and flushed:
+    if operation in DIVISIONS and flushed:
         return "x / 0"
-    if operation == "sqrt" and made.is_gradient and flushed:
+    if operation in ROOTS and made.is_gradient and flushed:
         return "x / 0"
     if operation in SUMS:
         return "sum"
     if operation in PRODUCTS:
         return "sum of products"
-    if operation in CONSTANTS:
+    if operation in named(Trait.CONSTANT):
         return "constant"
-    if operation in ("mul", "pow", "add", "sub", "rsub"):
+    if operation in ("mul", "pow") or operation in named(Trait.ADDITION):
         if operation != "pow" and any(abs(constant.stored) == float("inf") for constant in made.constants):
             return "constant"
         is_power = operation == "pow" or made.is_square
         return "power" if is_power else ("product" if operation == "mul" else "addition")
-    if operation in EXPONENTIALS:
+    if operation in named(Trait.EXPONENTIAL):
         return "exponential"
-    return "quotient" if operation in ("div", "reciprocal", "addcdiv") else "overflow"
+    return "quotient" if operation in DIVISIONS - ROOTS else "overflow"
 
 
 def terms_of(ran: Any, exact: torch.Tensor) -> int:
@@ -75,6 +71,6 @@ def terms_of(ran: Any, exact: torch.Tensor) -> int:
     if ran.operation in SUMS and tensors and exact.numel():
         return int(tensors[0].numel() // exact.numel())
     if ran.operation in PRODUCTS and tensors:
-        left = tensors[1] if ran.operation.startswith(("add", "baddbmm")) and len(tensors) > 2 else tensors[0]
+        left = tensors[TABLE[ran.operation].first or 0] if len(tensors) > 2 else tensors[0]
         return int(left.shape[-1]) if left.dim() else 0
     return 0

@@ -22,7 +22,7 @@ from halfscope.torch.findings.changes import (
 )
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import called, short
-from halfscope.torch.findings.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS
+from halfscope.torch.findings.kinds import DIVISIONS, LOGARITHMS, PRODUCTS, ROOTS
 from halfscope.torch.findings.shapes import (
     chain,
     flushed_constant,
@@ -40,6 +40,7 @@ from halfscope.torch.findings.shapes import (
     large_mask,
     made_by,
 )
+from halfscope.torch.operations.table import Trait, named
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _percent_clamped(fault: Fault) -> str:
 def _is_eps(fault: Fault) -> bool:
     kinds = ("gradient", "log 0", "0 / 0", "x / 0")
     found = flushed_constant(fault)
-    divides = fault.made.operation in (*QUOTIENTS, "sqrt") or fault.kind in kinds
+    divides = fault.made.operation in DIVISIONS | ROOTS or fault.kind in kinds
     return divides and found is not None and safe_eps(fault) > abs(found[1])
 
 
@@ -128,7 +129,7 @@ TABLE: tuple[Remedy, ...] = (
     ),
     Remedy(
         "log_softmax", lambda f: f.made.operation in LOGARITHMS and f.kind == "log 0"
-        and made_by(f, "_softmax", "_safe_softmax") is not None,
+        and made_by(f, *named(Trait.DROPS_MASK)) is not None,
         lambda f: "use log_softmax(x) for log(softmax(x)): it needs no eps", logarithm_in_fp32,
         how=" in FP32 from the softmax to the log, as log_softmax computes it",
     ),
@@ -207,7 +208,7 @@ TABLE: tuple[Remedy, ...] = (
         lambda f: "sum in FP32: x.cumsum(..., dtype=torch.float32)", in_fp32,
     ),
     Remedy(
-        "vector norm in FP32", lambda f: f.kind == "sum" and f.made.operation in ("norm", "linalg_vector_norm"),
+        "vector norm in FP32", lambda f: f.kind == "sum" and f.made.operation in named(Trait.NORM),
         lambda f: "take the norm in FP32, torch.linalg.vector_norm(x, ..., dtype=torch.float32), and divide before the "
         "cast",
         in_fp32,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from halfscope.torch.findings.fault import Fault, Made
-from halfscope.torch.findings.kinds import PRODUCTS, SUMS
+from halfscope.torch.findings.kinds import PRODUCTS, ROOTS, SUMS
+from halfscope.torch.operations.table import Trait, named
 
 _MASK = 1000.0  # times the largest number
-_ROOTS = ("sqrt", "rsqrt", "pow", "reciprocal", "div")
 
 
 def made_by(fault: Fault, *operations: str) -> Made | None:
@@ -67,7 +67,7 @@ def is_square(made: Made) -> bool:
 def is_norm(fault: Fault) -> bool:
     """Squares that are summed and then divide, as far as the infinity shows."""
     followed = [*fault.passes, *([] if fault.hidden_by is None else [fault.hidden_by])]
-    if not any(made.operation in _ROOTS for made in followed):
+    if not any(made.operation in named(Trait.NORMALISES) for made in followed):
         return False
     if fault.kind == "sum":
         return is_square(fault.made) or any(map(is_square, fault.sources))
@@ -75,8 +75,7 @@ def is_norm(fault: Fault) -> bool:
 
 
 def is_gradient_norm(fault: Fault) -> bool:
-    norms = ("norm", "linalg_vector_norm")
-    return fault.made.is_outside and is_square(fault.made) and made_by(fault, *norms) is not None
+    return fault.made.is_outside and is_square(fault.made) and made_by(fault, *named(Trait.NORM)) is not None
 
 
 def is_gelu(fault: Fault) -> bool:
@@ -96,7 +95,7 @@ def is_logsumexp(fault: Fault) -> bool:
 
 def is_below_root(fault: Fault) -> bool:
     """Whether a square root lies between the constant and the fault, or is the fault."""
-    return any(made.operation in ("sqrt", "rsqrt") or made.exponent in (0.5, -0.5) for made in _behind_constant(fault))
+    return any(made.operation in ROOTS or made.exponent in (0.5, -0.5) for made in _behind_constant(fault))
 
 
 def is_below_reciprocal_root(fault: Fault) -> bool:
@@ -129,5 +128,5 @@ def chain(fault: Fault) -> list[Made]:
 
 def is_score(fault: Fault) -> bool:
     """A product of two tensors of which neither is a weight, as queries and keys are."""
-    products = ("bmm", "mm", "baddbmm")
-    return fault.kind == "sum of products" and fault.made.operation in products and not fault.has_weight
+    is_product = fault.kind == "sum of products" and fault.made.operation in named(Trait.SCORES)
+    return is_product and not fault.has_weight

@@ -7,9 +7,10 @@ import re
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import called, digits, place_of
 from halfscope.torch.findings.kinds import WORDS
+from halfscope.torch.operations.table import TABLE
 
 _LARGE = ("cast", "sum", "sum of products", "constant", "addition", "product", "power", "exponential")
-_NAN = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
+_NAN = {name: row.nan for name, row in TABLE.items() if row.nan}
 
 
 def why(fault: Fault, others: list[Fault]) -> str:

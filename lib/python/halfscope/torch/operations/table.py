@@ -3,8 +3,8 @@
 Names are those of aten without overload and trailing underscore. An operation that is not in the table is computed in
 FP32 and its result rounded once; strict emulation refuses it. Rows are text, by family:
 
-    [rounded exponentials]    columns of all rows below: a kind, a group, KEY=VALUE
-    exp: autocast=fp32        names, then columns of their own
+    [rounded exponentials]            columns of all rows below: a kind, a group, traits, KEY=VALUE
+    exp: exponential autocast=fp32    names, then columns of their own
     logaddexp logaddexp2
 
 PyTorch is not needed to read the table.
@@ -15,7 +15,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, Flag, auto
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,41 @@ class Group(Enum):
     OTHERS = "others"
 
 
+class Trait(Flag):
+    """Properties that findings and twins ask for, one for each question."""
+
+    # Kinds of faults.
+    SUM = auto()  # adds up elements of one tensor
+    SUM_OF_PRODUCTS = auto()
+    ADDITION = auto()
+    CONSTANT = auto()  # writes a constant, a mask's perhaps
+    LOGARITHM = auto()
+    EXPONENTIAL = auto()
+    DIVIDES = auto()  # infinite for an operand that is zero
+    QUOTIENT = auto()  # divides by a second operand: NaN where both are zero
+    ROOT = auto()
+    # Roles in a formula.
+    NORM = auto()  # squares, a sum and a root in one
+    NORMALISES = auto()  # divides, or takes a root, behind a sum of squares
+    STEEP_AT_ZERO = auto()  # its gradient at zero is infinite
+    SOFTMAX = auto()  # NaN for a row without a finite number
+    DROPS_MASK = auto()  # turns a mask's infinities into zeros
+    HIDES = auto()  # finite for an infinity
+    SCORES = auto()  # multiplies queries and keys
+    LOGITS = auto()  # a linear layer's product
+    # Digits that are lost.
+    DIFFERENCE = auto()  # cancels where operands are near
+    RUNNING_TOTAL = auto()  # adds to a total
+    ANGLE = auto()  # takes its operand modulo a period
+    # Zeros of gradients.
+    BY_TERMS = auto()  # a zero is a sum whose terms are all zero
+    COPIES = auto()  # a zero is that of its operand
+    OF_VECTORS = auto()  # a product of two vectors, without blocks
+
+
+NO_TRAITS = Trait(0)
+
+
 @dataclass(frozen=True)
 class Operation:
     """A row of the table."""
@@ -64,6 +100,7 @@ class Operation:
     name: str
     kind: Kind
     group: Group = Group.OTHERS
+    traits: Trait = NO_TRAITS
     called: str = ""  # its name in sources, where that is another one
     listed: str | None = None  # under which name `halfscope list operations` has it
     autocast: str = ""  # fp32: on PyTorch's own list, though the simulator has no layer for it
@@ -72,6 +109,7 @@ class Operation:
     statistics: tuple[int, ...] = ()  # positions of results that stay FP32
     typed: tuple[int, ...] = ()  # position, for each result, of the argument whose type it has; else the widest
     updated: tuple[int, ...] = ()  # positions of arguments that it writes to without saying so in its schema
+    nan: str = ""  # how infinite operands make it NaN: "inf - inf"
     reason: str = ""  # reason of a refusal
 
 
@@ -82,19 +120,21 @@ def _positions(value: str) -> tuple[int, ...]:
     return tuple(map(int, value.split(",")))
 
 
-_WORDS: dict[str, Kind | Group] = {word.name.lower(): word for words in (Kind, Group) for word in words}
+_WORDS: dict[str, Enum] = {str(word.name).lower(): word for words in (Kind, Group, Trait) for word in words}
 _VALUES: dict[str, Callable[[str], Any]] = {
     "called": str, "listed": str, "autocast": str, "first": int, "kept": _positions, "statistics": _positions,
-    "typed": _positions, "updated": _positions, "reason": str,
+    "typed": _positions, "updated": _positions, "nan": str, "reason": str,
 }  # fmt: skip
 
 
 def _columns(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"traits": NO_TRAITS}
     for word in shlex.split(text):
         key, is_value, value = word.partition("=")
         if is_value and key in _VALUES:
             found[key] = _VALUES[key](value)
+        elif isinstance(_WORDS.get(word), Trait):
+            found["traits"] |= _WORDS[word]
         elif word in _WORDS:
             found[type(_WORDS[word]).__name__.lower()] = _WORDS[word]
         else:
@@ -136,6 +176,12 @@ def _rows() -> Iterator[Operation]:
 
 
 TABLE = table_of(_rows())
+
+
+@cache
+def named(*traits: Trait) -> frozenset[str]:
+    """Names of the operations that have one of these."""
+    return frozenset(name for name, row in TABLE.items() if any(trait in row.traits for trait in traits))
 
 
 def table_text(words: Sequence[str] = ()) -> str:

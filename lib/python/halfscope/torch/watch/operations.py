@@ -12,20 +12,19 @@ from halfscope.formats import Format
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called, digits
-from halfscope.torch.findings.kinds import LOGARITHMS, PRODUCTS, QUOTIENTS, SOFTMAXES, kind_of, terms_of
+from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM, below_minimum, largest_of
 from halfscope.torch.findings.notes import Note, NotedTrail
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.sentences import untried_finding
 from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
 from halfscope.torch.operations.operators import operation_of
-from halfscope.torch.operations.table import Kind, Operation
+from halfscope.torch.operations.table import Kind, Operation, Trait, named
 from halfscope.torch.private import TorchDispatchMode, storage_key
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
-_DIVIDES = (*QUOTIENTS, *LOGARITHMS)
-_HIDE = ("tanh", "sigmoid", "rsqrt", "reciprocal")  # finite of an infinity
+_DIVIDES = named(Trait.DIVIDES, Trait.LOGARITHM)
 _SEEN = "seen in step {}, in the run's own format, in which it is finite"
 
 
@@ -227,14 +226,14 @@ class OperationWatch(TorchDispatchMode):
 
     def _follow(self, fault: Fault, note: Note, args: tuple, result: torch.Tensor) -> None:
         """A mask's infinities vanish in a softmax that has other numbers too; without them it is NaN."""
-        if note.operation in SOFTMAXES and fault.nan_at is None and fault.hidden_by is None:
+        if note.operation in named(Trait.DROPS_MASK) and fault.nan_at is None and fault.hidden_by is None:
             scores, axis = args[0].detach(), args[1]
             is_masked = self._infinite.get(id(fault), scores <= -self._limit)
             if id(fault) in self._positive or bool(is_masked.all(axis).any()):
                 fault.nan_at = self._made_of(note)
             else:
                 fault.hidden_by = self._trail.made_of(note)
-        elif note.operation in _HIDE:
+        elif note.operation in named(Trait.HIDES):
             if fault.nan_at is None and fault.hidden_by is None:
                 fault.hidden_by, fault.damage = self._made_of(note), None
         else:

@@ -11,6 +11,7 @@ from halfscope.torch.diagnose.silent.lost_digits import lost_digits, stalled_tot
 from halfscope.torch.diagnose.silent.lost_updates import flushed_gradients, lost_updates
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, located, place_of
+from halfscope.torch.operations.table import Trait, named
 
 _ANGLE = 0.05  # radians
 _GAP = 0.01  # nat
@@ -124,7 +125,7 @@ def _logits(session: Session, outcome: Outcome, _: Outcome) -> list[Finding]:
     if outcome.recorder.log_softmax_error is None:
         return []
     gap, sources = outcome.recorder.log_softmax_error
-    head = next((made for made in sources if made.operation in ("addmm", "mm", "bmm")), None)
+    head = next((made for made in sources if made.operation in named(Trait.LOGITS)), None)
     if gap < _GAP or head is None:
         return []
     again = session.run({head.row: Override(is_wide=True)})

@@ -18,20 +18,19 @@ from halfscope.torch.emulate.parameters import Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Product, Region
-from halfscope.torch.operations.table import Kind, Operation
+from halfscope.torch.operations.table import Kind, Operation, Trait
 from halfscope.torch.private import storage_key
 
 FORWARD, DATA, WEIGHT = "forward", "data_gradient", "weight_gradient"
 LEFT, RIGHT = "left", "right"
-_SINGLE = ("dot", "vdot", "addr")  # products of two vectors, whose operands have the formats of their roles
 
 See = Callable[[torch.Tensor, str, int, int], torch.Tensor]
 """Image of a tensor for the product and side "forward.left", summed over an axis; of a part of a layer, or of -1."""
 
 
 def _first_of(line: Operation) -> int | None:
-    """Position of the left factor of a product of matrices; None of other operations."""
-    return None if line.name in _SINGLE else line.first
+    """Position of a product's left factor; None where operands have the formats of their roles, as vectors do."""
+    return None if Trait.OF_VECTORS in line.traits else line.first
 
 
 def heads_of(model: torch.nn.Module) -> list[str]:

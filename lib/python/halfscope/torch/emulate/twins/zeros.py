@@ -35,15 +35,10 @@ from halfscope.torch.emulate.twins.zero_counts import (
 )  # fmt: skip
 from halfscope.torch.events.place import Region
 from halfscope.torch.operations.operators import is_random, target_of
-from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
+from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation, Trait
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
-
-_SUMS = """
-    sum mean mul embedding_dense_backward index_put _index_put_impl _unsafe_index_put index_add scatter_add
-"""
-_COPIES = ("_to_copy", "clone")  # copies of a gradient, with its causes
 
 
 class ZeroCauses:
@@ -185,7 +180,7 @@ class ZeroCauses:
         place = self._places.now()
         if place is None:
             return
-        if place.region is Region.FAN_IN or line.name in _COPIES:
+        if place.region is Region.FAN_IN or Trait.COPIES in line.traits:
             codes = [self._codes_of(tensor) for tensor in numbers(args)]
             is_zero = [tensor == 0 for tensor in numbers(args)]
             for tensor, own in made:
@@ -235,7 +230,7 @@ def _judge(line: Operation) -> Callable:
     def by_values(func: Any, args: tuple, kwargs: dict) -> list[Any]:
         return results(func(*map_floats(args, torch.Tensor.double), **kwargs))
 
-    return by_terms if line.kind is Kind.PRODUCT or line.name in _SUMS.split() else by_values
+    return by_terms if line.kind is Kind.PRODUCT or Trait.BY_TERMS in line.traits else by_values
 
 
 def _of_sum(codes: list[torch.Tensor], is_zero: list[torch.Tensor]) -> torch.Tensor:
