@@ -85,7 +85,7 @@ def test_the_verdict_says_how_often_its_rule_was_right() -> None:
     evidence = json.loads(summary.read_text())["harm"]
     assert evidence["tolerance"] == halfscope.advice.TOLERANCE
     right, total = (evidence["advisor"][key] + evidence["advisor_held_out"][key] for key in ("right", "total"))
-    words = f"this rule was right in {right} of {total} trainings"
+    words = f"this rule was right in {right} of {total} trainings, the best constant in "
     assert words in halfscope.advise_scale(TENSORS).verdict
     assert words not in halfscope.advise_scale(TENSORS, tolerance=0.1).verdict
     assert words not in halfscope.advise_scale(TENSORS, format="fp8_e5m2").verdict

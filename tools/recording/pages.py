@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
+from recording.advice_rules import advice_rules
 from recording.beside_papers import beside_papers
 from recording.claims import claims_table
 from recording.device_tables import device_section
@@ -140,6 +141,7 @@ def emulated_operations(sources: Sources) -> str:
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
+    "advice-rules": lambda sources: text_block(advice_rules(sources.recorded)),
     "beside-papers": lambda sources: beside_papers(sources.recorded),
     "claims": lambda sources, *experiments: claims_table(sources.recorded, list(experiments)),
     "devices": lambda sources: device_section(sources.recorded),

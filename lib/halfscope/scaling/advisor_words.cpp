@@ -108,8 +108,10 @@ std::string say_remedy(Remedy remedy, const Advice& advice) {
 /// The line on how often the rule was right; empty of a rule that was not held against trainings.
 std::string say_reliability(const FloatFormat& format, const AdvisorOptions& options) {
   if (format != fp16 || options.tolerance != AdvisorOptions{}.tolerance) return "";
-  return fmt::format("\n  Sure: this rule was right in {} of {} trainings", rightly_judged_trainings,
-                     judged_trainings);
+  return fmt::format(
+      "\n  Sure: this rule was right in {} of {} trainings, the best constant in {}; 1024 harmed none of the "
+      "{} tasks",
+      rightly_judged_trainings, judged_trainings, rightly_judged_by_constant, judged_tasks);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ import pytest
 
 from halfscope.results import read_experiment, recorded_frame
 from halfscope.results.recorded import read_table, read_tables, recorded_devices
+from recording.advice_rules import below, best_constant, ours, read_tasks, right_of_all
 from recording.device_tables import NOTHING, device_section
 from recording.source_tree import ROOT
 from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
@@ -106,8 +107,18 @@ def test_the_advisors_sentence_has_the_recorded_trainings() -> None:
     right, total = (sum(part[key] for part in judged) for key in ("right", "total"))
     header = (ROOT / "lib/halfscope/scaling/advisor.hpp").read_text()
     assert f"judged_trainings = {total}, rightly_judged_trainings = {right};" in header
-    for page in ("README.md", "docs/start/which-loss-scale.md"):
-        assert f"right in {right} of {total} trainings" in (ROOT / page).read_text(), page
+    tasks = read_tasks(ROOT / "experiments/recorded")
+    constant, count = right_of_all(tasks, below(best_constant(tasks))), len(tasks)
+    assert f"rightly_judged_by_constant = {constant}, judged_tasks = {count};" in header
+    assert right_of_all(tasks, ours) == right
+    assert not any(task.harmed_at(10) for task in tasks)
+    said = (
+        f"right in {right} of {total} trainings, the best constant in {constant}; 1024 harmed none of the {count} tasks"
+    )
+    for page in ("README.md", "docs/start/which-loss-scale.md", "docs/guides/files-of-tensors.md"):
+        assert said in (ROOT / page).read_text(), page
+    paper = " ".join((ROOT / "paper/paper.md").read_text().split())
+    assert f"held against {total} trainings at constant scales: it tells harm from no harm in {right}." in paper
     first, held_out = ("{right} of {total}".format(**part) for part in judged)
     rules = (ROOT / "docs/reference/loss-scalers.md").read_text()
     assert f"in {first}, and in {held_out} of the tasks" in rules
