@@ -34,6 +34,7 @@ ROOMS = {
     "watch": {"counts", "events", "findings", "operations", "steps", "tensors", "weak_hooks", "wrapping"},
     "lint": {"emulate", "findings", "policy", "steps"},
     "diagnose": {"emulate", "events", "findings", "operations", "policy", "steps"},
+    "doctor": {"events", "findings", "operations", "steps", "tensors"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip
 COMMON = {"private"}  # every room may import these

@@ -3,6 +3,7 @@
 from halfscope.torch.ablate.ablation import Ablation, TrainingRun, ablate
 from halfscope.torch.ablate.scale_probe import ScaleProbe, TensorError, probe_scales
 from halfscope.torch.diagnose.diagnose import Diagnosis, diagnose
+from halfscope.torch.doctor.find_remedy import find_remedy
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
@@ -21,6 +22,7 @@ __all__ = [
     "ablate",
     "diagnose",
     "emulate",
+    "find_remedy",
     "lint",
     "probe_scales",
     "watch",

@@ -57,12 +57,13 @@ def current_site() -> Site | None:
         file = frame.f_code.co_filename
         if not file.startswith((_TORCH, _OWN)):
             line = Line(file, frame.f_lineno, frame.f_code.co_name)
-            if not _is_library(file):
+            if not is_of_library(file):
                 return Site(line) if inner is None else Site(inner, line)
             inner = inner or line
         frame = frame.f_back  # type: ignore[assignment]
     return None if inner is None else Site(inner)
 
 
-def _is_library(file: str) -> bool:
+def is_of_library(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package."""
     return file.startswith(_LIBRARIES) or any(folder in file for folder in _FOLDERS)

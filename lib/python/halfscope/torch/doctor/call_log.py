@@ -1,0 +1,94 @@
+"""What a run's modes note: places in their order, casts of trials, calls that are kept, tensors of 16 bits."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.doctor.storage_kinds import Numbers
+from halfscope.torch.private import storage_key
+
+if TYPE_CHECKING:
+    from halfscope.torch.doctor.call_mode import Call
+
+KEPT = 64  # calls whose operands a run keeps, where it does not keep all
+
+
+class CallLog:
+    """Notes of one run."""
+
+    def __init__(self, keeps_all: bool, state: frozenset[int], names: dict[int, str]) -> None:
+        """state: storages of weights, buffers and optimizers. names: of modules by their id."""
+        self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
+        self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
+        self.calls: deque[Call] = deque(maxlen=None if keeps_all else KEPT)
+        self.in_update = False
+        self.latest_place: CallPlace
+        self.modules: list[torch.nn.Module] = []
+        self._makers: dict[tuple, Call] = {}
+        self._state, self._names, self._calls = state, names, 0
+        self._narrow: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def count(self, place: CallPlace) -> int:
+        """The number of calls up to this one."""
+        self.places[place] = self.places.get(place, 0) + 1
+        self.latest_place = place
+        self._calls += 1
+        return self._calls
+
+    def add(self, call: Call) -> None:
+        if len(self.calls) == self.calls.maxlen:
+            oldest = self.calls[0]
+            for key in [_identity(tensor) for tensor in _tensors(oldest.result)]:
+                if self._makers.get(key) is oldest:
+                    del self._makers[key]
+        self.calls.append(call)
+        self.add_view(call)
+
+    def add_view(self, call: Call) -> None:
+        for tensor in _tensors(call.result):
+            self._makers[_identity(tensor)] = call
+
+    def maker(self, tensor: Any) -> Call | None:
+        """The call that made a tensor; None of one from outside, and of one that is too far back."""
+        return self._makers.get(_identity(tensor)) if isinstance(tensor, torch.Tensor) else None
+
+    def layer(self) -> tuple[str, bool]:
+        """The layer of PyTorch's that is at work, and whether it stands in another one; empty in a user's module."""
+        if not self.modules or not _is_layer(self.modules[-1]):
+            return "", False
+        module = self.modules[-1]
+        is_inside = len(self.modules) > 1 and _is_layer(self.modules[-2])
+        return self._names.get(id(module)) or type(module).__name__, is_inside
+
+    def is_state(self, tensor: torch.Tensor) -> bool:
+        return storage_key(tensor) in self._state
+
+    def widen(self, tensor: torch.Tensor) -> None:
+        """A tensor of 16 bits from outside of the run becomes float32 until `narrow_again`."""
+        narrow = tensor.data
+        self._narrow.append((tensor, narrow))
+        tensor.data = narrow.float()
+
+    def narrow_again(self) -> None:
+        for tensor, narrow in self._narrow:
+            tensor.grad = None
+            tensor.data = narrow
+        self._narrow.clear()
+
+
+def _is_layer(module: torch.nn.Module) -> bool:
+    return type(module).__module__.startswith("torch.")
+
+
+def _identity(tensor: torch.Tensor) -> tuple:
+    return storage_key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [part for part in value if isinstance(part, torch.Tensor)] if isinstance(value, (tuple, list)) else []

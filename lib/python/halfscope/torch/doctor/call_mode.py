@@ -1,0 +1,265 @@
+"""Mode above autograd: numbers the calls of a step, finds their places, casts their operands and changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, TO_FORMAT, TO_FP32, AutocastBlocks
+from halfscope.torch.doctor.call_casts import cast, set_kind
+from halfscope.torch.doctor.call_log import CallLog
+from halfscope.torch.doctor.call_names import CASTS, UNCOUNTED, VIEWS, WIDE_INSIDE, is_in_place, name_of
+from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
+from halfscope.torch.doctor.rounding_mode import RoundingMode
+from halfscope.torch.doctor.source_text import CallPlace, place_of_call
+from halfscope.torch.doctor.storage_kinds import Numbers
+from halfscope.torch.private import nodes_made
+from halfscope.torch.tensors.trees import map_tensors
+
+_DTYPE = torch.Tensor.dtype.__get__
+_FP32 = torch.float32
+LIFTS = (Numbers.LIFTED, Numbers.STATE)
+Change = Callable[["CallMode", Callable, tuple, dict], Any]
+Want = Callable[[torch.Tensor], "Numbers | None"]
+
+
+class EndlessRun(Exception):
+    """A change made a loop of the step endless."""
+
+
+@dataclass
+class Call:
+    """One call of a run."""
+
+    place: CallPlace
+    func: Callable
+    args: tuple
+    kwargs: dict
+    nodes: tuple[int, int]  # of autograd's, made by the call
+    result: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """Changes of calls: those in FP32, and those that compute something else."""
+
+    region: frozenset[CallPlace] | None = frozenset()  # None: every call
+    changes: dict[CallPlace, Change] = field(default_factory=dict)
+    most_calls: int = 10**7
+
+    def lifts(self, place: CallPlace) -> bool:
+        return self.region is None or place in self.region
+
+
+class CallMode(TorchFunctionMode):
+    """Sees what a script calls: `torch.exp(x)`, `a @ b`, `F.normalize(x)`."""
+
+    def __init__(self, plan: CallPlan, mode: RoundingMode, blocks: AutocastBlocks, about: CallLog) -> None:
+        super().__init__()
+        self.plan, self.mode, self.blocks, self.log = plan, mode, blocks, about
+        self.narrow_types: set[torch.dtype] = set()  # types of 16 bits that the script asked for itself
+        self.answers: torch.dtype | None = None  # type that a tensor of the format answers; None in FP32
+        self.keeps_state = False  # updates are computed in FP32
+        self.is_plain = True  # as after model.half(): FP32 is only what the script asks for
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        if func == _DTYPE:
+            return self._answer(func(*args), args[0])
+        name = name_of(func)
+        if name in UNCOUNTED or name.startswith("_record_function"):
+            return func(*args, **kwargs)
+        if name == "backward":
+            return self._backward(func, args, kwargs)
+        self._widen((args, kwargs))
+        place = place_of_call(name, *self.log.layer())
+        if place is None:
+            return func(*args, **kwargs)
+        if name in VIEWS:
+            result = func(*args, **kwargs)
+            self.log.add_view(Call(place, func, args, kwargs, (0, 0), result))
+            return result
+        return self._run(Call(place, func, args, kwargs, (nodes_made(), 0)))
+
+    def _run(self, call: Call) -> Any:
+        call.args, call.kwargs, asked = self._without_types(call)
+        lifts = self.plan.lifts(call.place) and not self.log.in_update
+        call.args, call.kwargs = self._cast_operands(call, lifts, asked)
+        if self.log.count(call.place) > self.plan.most_calls:
+            raise EndlessRun
+        change = self.plan.changes.get(call.place)
+        if change is not None:
+            call.result = change(self, call.func, call.args, call.kwargs)
+        elif call.name in CASTS:
+            call.result = self._cast_of_script(call, asked, lifts)
+        elif call.name in WIDE_INSIDE and not lifts:
+            call.result = self.run_wide(call.func, call.args, call.kwargs)
+        else:
+            call.result = call.func(*call.args, **call.kwargs)
+            self._settle(call, asked, lifts)
+        call.nodes = (call.nodes[0], nodes_made())
+        self.log.add(call)
+        return call.result
+
+    def run_wide(self, func: Callable, args: tuple, kwargs: dict) -> Any:
+        """A function that a kernel of the format computes in FP32 inside, of which PyTorch makes several in FP32."""
+        operands = floats_in((args, kwargs))
+        if not operands or self.mode.kind_of(operands[0]) is not Numbers.NARROW:
+            return func(*args, **kwargs)
+        up = partial(map_tensors, change=self._lifted)
+        result = func(*(up(value) for value in args), **{key: up(value) for key, value in kwargs.items()})
+        return map_tensors(result, lambda tensor: cast(tensor, self.mode, Numbers.NARROW))
+
+    def _lifted(self, tensor: torch.Tensor) -> torch.Tensor:
+        is_narrow = tensor.dtype is _FP32 and self.mode.kind_of(tensor) is Numbers.NARROW
+        return cast(tensor, self.mode, Numbers.LIFTED) if is_narrow else tensor
+
+    def _answer(self, real: torch.dtype, tensor: torch.Tensor) -> Any:
+        if real is not _FP32 or self.answers is None:
+            return real if real not in NARROW_TYPES or self.answers is not None else _FP32
+        return self.answers if self.mode.kind_of(tensor) is Numbers.NARROW else real
+
+    def _backward(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """With this mode on, so that what activation checkpointing computes again has the same casts."""
+        if func is torch.Tensor.backward:
+            names = ("gradient", "retain_graph", "create_graph", "inputs")
+            given = {**dict(zip(names, args[1:])), **kwargs}
+            given["grad_tensors"] = given.pop("gradient", None)
+            with self:
+                return torch.autograd.backward(args[0], **given)
+        return func(*args, **kwargs)
+
+    def _widen(self, given: Any) -> None:
+        """Tensors of 16 bits from outside of the run become float32, for as long as it runs."""
+        for tensor in tensors_in(given):
+            if tensor.dtype in NARROW_TYPES:
+                self.narrow_types.add(tensor.dtype)
+                self.log.widen(tensor)
+                self.mode.kinds.set(tensor, Numbers.NARROW)
+
+    def _without_types(self, call: Call) -> tuple[tuple, dict, Numbers | None]:
+        """Arguments that ask for float32 alone, and the numbers that they asked for."""
+        asked: list[Numbers] = []
+
+        def replaced(value: Any) -> Any:
+            if value in NARROW_TYPES if isinstance(value, torch.dtype) else False:
+                asked.append(Numbers.NARROW)
+                self.narrow_types.add(value)
+                return _FP32
+            if value is _FP32:
+                asked.append(Numbers.WIDE)
+            return value
+
+        args = tuple(map(replaced, call.args))
+        kwargs = {key: replaced(value) for key, value in call.kwargs.items()}
+        if call.name == "float":
+            asked.append(Numbers.WIDE)
+        if call.name in ("half", "bfloat16"):
+            self.narrow_types.add(torch.float16 if call.name == "half" else torch.bfloat16)
+            asked.append(Numbers.NARROW)
+        like = args[1] if call.name in ("to", "type_as") and len(args) > 1 else None
+        if isinstance(like, torch.Tensor) and like.dtype is _FP32:
+            kind = self.mode.kind_of(like)
+            asked.append(kind if kind is Numbers.NARROW else Numbers.WIDE)
+        return args, kwargs, asked[0] if asked else None
+
+    def _cast_of_script(self, call: Call, asked: Numbers | None, lifts: bool) -> Any:
+        source = call.args[0]
+        if call.name in ("half", "bfloat16"):
+            result = source if source.dtype is _FP32 else source.to(_FP32)
+        else:
+            result = call.func(*call.args, **call.kwargs)
+        if asked is None or not isinstance(result, torch.Tensor) or result.dtype is not _FP32:
+            return result
+        if lifts and asked is Numbers.NARROW:
+            asked = Numbers.LIFTED
+        if source.dtype is _FP32:
+            return result if self.mode.kind_of(result) is asked else cast(result, self.mode, asked)
+        if asked is Numbers.NARROW or (self.is_plain and not source.is_floating_point() and not lifts):
+            set_kind(result, self.mode, Numbers.NARROW)
+        else:
+            self.mode.kinds.set(result, Numbers.LIFTED if lifts else Numbers.WIDE)
+        return result
+
+    def _settle(self, call: Call, asked: Numbers | None, lifts: bool) -> None:
+        if not lifts and asked is None:
+            return
+        for tensor in floats_in(call.result):
+            if not lifts:
+                set_kind(tensor, self.mode, asked or Numbers.WIDE)
+            elif self._is_lifted(call, tensor):
+                self.mode.kinds.set(tensor, Numbers.LIFTED)
+
+    def _is_lifted(self, call: Call, tensor: torch.Tensor) -> bool:
+        """Whether a result holds FP32 for the trial alone."""
+        if self.blocks.is_on and call.name in TO_FORMAT:
+            return True
+        return self.mode.kind_of(tensor) is Numbers.NARROW and not (is_in_place(call) and self.log.is_state(tensor))
+
+    def _cast_operands(self, call: Call, lifts: bool, asked: Numbers | None) -> tuple[tuple, dict]:
+        if self.keeps_state and self.log.in_update:
+            return call.args, call.kwargs
+        want = self._wanted(call, lifts, asked)
+        skips = 1 if is_in_place(call) else 0
+        if skips and call.args and not lifts:
+            self._settle_target(call.args[0])
+        if want is None:
+            return call.args, call.kwargs
+
+        def changed(value: Any, key: int | str) -> Any:
+            if isinstance(value, torch.Tensor):
+                kind = want(value) if value.dtype is _FP32 else None
+                if kind is None:
+                    return value
+                self.log.casts.setdefault((call.place, key), kind)
+                return cast(value, self.mode, kind)
+            if type(value) in (tuple, list):
+                return type(value)(changed(part, key) for part in value)
+            return value
+
+        args = tuple(value if key < skips else changed(value, key) for key, value in enumerate(call.args))
+        kwargs = {key: value if key == "out" else changed(value, key) for key, value in call.kwargs.items()}
+        return args, kwargs
+
+    def _settle_target(self, target: Any) -> None:
+        """A target in place that a trial keeps in FP32 holds numbers of the format again."""
+        is_float = isinstance(target, torch.Tensor) and target.dtype is _FP32
+        if is_float and self.mode.kind_of(target) is Numbers.LIFTED:
+            set_kind(target, self.mode, Numbers.NARROW)
+
+    def _wanted(self, call: Call, lifts: bool, asked: Numbers | None) -> Want | None:
+        """The cast of an operand; None of a call whose operands need none."""
+        kinds = [(tensor, self.mode.kind_of(tensor)) for tensor in floats_in((call.args, call.kwargs))]
+        of = self.mode.kind_of
+        if lifts:
+            if all(kind is not Numbers.NARROW for _, kind in kinds):
+                return None
+            return lambda tensor: Numbers.LIFTED if of(tensor) is Numbers.NARROW else None
+        if self.blocks.is_on:
+            if call.name in TO_FORMAT:
+                return lambda tensor: Numbers.NARROW if of(tensor) is not Numbers.NARROW else None
+            if call.name in TO_FP32:
+                return lambda tensor: Numbers.WIDE if of(tensor) is Numbers.NARROW else None
+        lifted = any(kind in LIFTS for _, kind in kinds)
+        wide = any(kind is Numbers.WIDE and tensor.dim() for tensor, kind in kinds)
+        wide = wide or (asked is Numbers.WIDE and call.name not in CASTS)
+        narrow = any(kind is Numbers.NARROW for _, kind in kinds)
+        if not lifted and not (wide and narrow):
+            return None
+
+        def want(tensor: torch.Tensor) -> Numbers | None:
+            kind = of(tensor)
+            if kind in LIFTS:
+                return Numbers.NARROW
+            return Numbers.WIDE if wide and kind is Numbers.NARROW else None
+
+        return want

@@ -1,0 +1,106 @@
+"""Failure of a step in a format: what is farther from FP32 than round-off explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
+
+_ITSELF = 0.01  # error of a gradient by FP32's own round-off, from which on it is nothing but that
+_FEW_DECISIONS = 0.05
+_MOST_CHANGE = 0.2
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A tensor of the outcome that the format spoils."""
+
+    distance: Distance
+    reason: str  # "not finite", "round-off", "amplified", "change", "decision"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Floors that explain an error: at least `least`, at most the caps, since constants of -1e9 make floors huge."""
+
+    least: float = 0.0
+    numbers: float = 1.0
+    gradients: float = 1.0
+
+    def of(self, group: str, floor: float) -> float:
+        return max(self.least, min(floor, self.gradients if group.startswith("gradient") else self.numbers))
+
+
+ALARM = Tolerance()
+HEALED = Tolerance(0.0, 0.02, 0.1)
+HEALED_AGAIN = Tolerance(0.01, 0.02, 0.1)  # on other inputs, whose floor is not known
+_MOVED = 0.02  # of FP32's outcome, by another constant
+
+
+@dataclass
+class Floor:
+    """What round-off alone does to each tensor of the outcome: FP32 runs whose results are multiplied by 1 + u r."""
+
+    unit: float
+    calls: int
+    errors: dict[tuple[str, str], float] = field(default_factory=dict)
+    errors_of_fp32: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def learn(self, noisy: Outcome, exact: Outcome) -> None:
+        _learn(self.errors, noisy, exact)
+
+    def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
+        _learn(self.errors_of_fp32, noisy, exact)
+
+    def of(self, distance: Distance) -> float:
+        return self.errors.get((distance.group, distance.name), 0.0)
+
+    def alarms(self, found: Outcome, exact: Outcome, tolerance: Tolerance = ALARM) -> list[Alarm]:
+        return [
+            Alarm(each, reason)
+            for each in distances(found, exact)
+            if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
+        ]
+
+    def is_healed(self, found: Outcome, exact: Outcome, tolerance: Tolerance = HEALED) -> bool:
+        """Whether a step with a remedy is FP32's but for round-off."""
+        return not self.alarms(found, exact, tolerance)
+
+    def keeps_fp32(self, changed: Outcome, exact: Outcome, moves: bool) -> bool:
+        """Whether a change leaves FP32's own outcome. moves: it moves a constant, which FP32 may see."""
+        for each in distances(changed, exact):
+            key = (each.group, each.name)
+            least = max(8 * self.errors_of_fp32.get(key, 0.0), 1e-6)
+            if moves:
+                least = max(least, 2 * self.unit, min(2 * self.errors.get(key, 0.0), _MOVED))
+            if not each.is_finite or each.error > least:
+                return False
+        return True
+
+    def _reason(self, each: Distance, floor: float) -> str:
+        u, root = self.unit, self.calls**0.5
+        if not each.is_finite:
+            return "not finite"
+        if each.group == "change":
+            return "change" if each.error > _MOST_CHANGE else ""
+        if each.group == "decision":
+            return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""
+        if each.error > 4 * floor and each.error > 6 * u:
+            return "round-off"
+        if each.group == "number" and each.error > 8 * u * root:
+            return "amplified"
+        if each.group != "gradients" or self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF:
+            return ""
+        return "amplified" if each.error > 24 * u * root else ""
+
+
+def _learn(errors: dict[tuple[str, str], float], noisy: Outcome, exact: Outcome) -> None:
+    for each in distances(noisy, exact):
+        key = (each.group, each.name)
+        errors[key] = max(errors.get(key, 0.0), each.error)
+
+
+def is_finite(outcome: Outcome) -> bool:
+    """Whether loss, results, gradients and changes are finite."""
+    tensors = [*outcome.numbers.values(), *outcome.gradients.values(), *outcome.changes.values()]
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)

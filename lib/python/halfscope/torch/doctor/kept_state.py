@@ -1,0 +1,61 @@
+"""State of a training around a run, brought back after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from halfscope.torch.steps.snapshot import RandomNumbers
+
+
+@contextmanager
+def kept_state(
+    model: torch.nn.Module, tensors: list[torch.Tensor], optimizers: list[torch.optim.Optimizer]
+) -> Iterator[None]:
+    """A model's weights and buffers, gradients, modes, optimizers and random numbers are left as they were."""
+    kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in {id(each): each for each in tensors}.values()]
+    gradients = [(weight, weight.grad) for weight in model.parameters()]
+    modes = [(module, module.training) for module in model.modules()]
+    dictionaries = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
+    states = [(optimizer, _copied(optimizer.state), _groups(optimizer)) for optimizer in optimizers]
+    numbers = RandomNumbers.now()
+    for weight, _ in gradients:
+        weight.grad = None
+    try:
+        yield
+    finally:
+        for weight, _ in gradients:
+            weight.grad = None
+        for tensor, data, elements in kept:
+            tensor.data = data
+            with torch.no_grad():
+                data.copy_(elements)
+        for module, buffers in dictionaries:
+            for name, buffer in buffers.items():
+                if getattr(module, name) is not buffer:
+                    setattr(module, name, buffer)
+        for weight, gradient in gradients:
+            weight.grad = gradient
+        for module, is_training in modes:
+            module.training = is_training
+        for optimizer, state, groups in states:
+            optimizer.state.clear()
+            optimizer.state.update(state)
+            for group, before in zip(optimizer.param_groups, groups):
+                group.update(before)
+        numbers.restore()
+
+
+def _copied(state: Any) -> dict:
+    return {
+        key: {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
+        if isinstance(given, dict) else given
+        for key, given in state.items()
+    }  # fmt: skip
+
+
+def _groups(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    return [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]

@@ -1,0 +1,149 @@
+"""What comes out of a step, and how far two outcomes are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from halfscope.torch.doctor.rounding_mode import Outer
+from halfscope.torch.private import storage_key
+
+_SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
+ALL_GRADIENTS = "all gradients together"
+
+
+@dataclass
+class Outcome:
+    """Everything that a step leaves."""
+
+    loss: float | None = None
+    numbers: dict[str, torch.Tensor] = field(default_factory=dict)  # loss, results, outputs of the model
+    gradients: dict[str, torch.Tensor] = field(default_factory=dict)
+    changes: dict[str, torch.Tensor] = field(default_factory=dict)  # of weights, buffers and tensors from outside
+    decisions: dict[str, torch.Tensor] = field(default_factory=dict)  # integers and booleans that are returned
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A step as it ended. start: weights and buffers before it. unscale: factor of the gradients."""
+
+    loss: torch.Tensor | None
+    result: Any
+    outputs: list[torch.Tensor]  # of the model
+    start: dict[str, torch.Tensor]
+    unscale: float
+
+
+def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) -> Outcome:
+    """outer: storages from outside of the run that it touched."""
+    loss = ended.loss
+    found = Outcome(None if loss is None else float(loss.detach().sum()))
+    parts = {"result": _returned(ended.result, loss), "output": ended.outputs}
+    named = [(f"{kind} {index + 1}", each) for kind, tensors in parts.items() for index, each in enumerate(tensors)]
+    for name, tensor in [*([] if loss is None else [("loss", loss)]), *named]:
+        target = found.numbers if tensor.is_floating_point() else found.decisions
+        target[name] = tensor.detach().clone()
+    for name, weight in model.named_parameters():
+        if weight.grad is not None:
+            gradient = weight.grad.detach()
+            found.gradients[name] = (gradient.to_dense() if gradient.is_sparse else gradient) * ended.unscale
+    found.changes = _changes(ended.start, {**dict(model.named_parameters()), **dict(model.named_buffers())}, outer)
+    return found
+
+
+def _changes(
+    start: dict[str, torch.Tensor], state: dict[str, torch.Tensor], outer: dict[int, Outer]
+) -> dict[str, torch.Tensor]:
+    """After minus before, of what the step wrote to."""
+    found, known = {}, set()
+    for name, tensor in state.items():
+        known.add(storage_key(tensor))
+        kept = outer.get(storage_key(tensor))
+        before = start.get(name) if kept is None or kept.adopted is None else kept.adopted
+        if before is None or not tensor.is_floating_point() or before.numel() != tensor.numel():
+            continue
+        if not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
+            found[name] = tensor.detach().reshape(-1) - before.reshape(-1)
+    for index, (key, kept) in enumerate(outer.items()):
+        if key not in known and kept.adopted is not None and kept.flat.is_floating_point():
+            found[f"tensor {index + 1} from outside"] = kept.flat - kept.adopted
+    return found
+
+
+def loss_in(result: Any) -> torch.Tensor | None:
+    """The loss in what a step returns: `loss` of a mapping or an object, else the first number of a sequence."""
+    if isinstance(result, torch.Tensor):
+        return result if result.is_floating_point() else None
+    named = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    values = result.values() if isinstance(result, Mapping) else result if isinstance(result, (tuple, list)) else ()
+    floats = [value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    single = [value for value in floats if value.numel() == 1]
+    return next((value for value in single if value.requires_grad), next(iter(single), None))
+
+
+def _returned(result: Any, loss: torch.Tensor | None) -> list[torch.Tensor]:
+    if isinstance(result, torch.Tensor):
+        return [] if result is loss else [result]
+    parts = result.values() if isinstance(result, Mapping) else result if isinstance(result, (tuple, list)) else ()
+    return [tensor for part in parts for tensor in _returned(part, loss)]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor of an outcome is from FP32's."""
+
+    group: str  # "number", "gradient", "change", "decision"
+    name: str
+    error: float  # norm of the difference over the norm of FP32's; share of changed decisions
+    is_finite: bool  # where FP32's is
+
+
+def distances(found: Outcome, exact: Outcome) -> list[Distance]:
+    """Every tensor of FP32's outcome, in the order of the step; a tensor that is missing is infinitely far."""
+    result = [_distance("number", name, found.numbers.get(name), tensor) for name, tensor in exact.numbers.items()]
+    result += [_decision(name, found.decisions.get(name), tensor) for name, tensor in exact.decisions.items()]
+    result += _of_gradients(found.gradients, exact.gradients)
+    result += [_distance("change", name, found.changes.get(name, None), t) for name, t in exact.changes.items()]
+    return result
+
+
+def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> list[Distance]:
+    if not exact:
+        return []
+    norms = {name: _norm(gradient) for name, gradient in exact.items()}
+    total = sum(norm * norm for norm in norms.values()) ** 0.5
+    least = _SHARE * total / len(exact) ** 0.5
+    result = [_distance("gradient", name, found.get(name), tensor, least) for name, tensor in exact.items()]
+    if all(each.is_finite for each in result):
+        square = sum(_norm(found[name].double() - exact[name].double()) ** 2 for name in exact if name in found)
+        result.append(Distance("gradients", ALL_GRADIENTS, square**0.5 / total if total else 0.0, True))
+    return result
+
+
+def _decision(name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Distance:
+    if found is None or found.shape != exact.shape:
+        return Distance("decision", name, 1.0, True)
+    share = float((found != exact).double().mean()) if exact.numel() else 0.0
+    return Distance("decision", name, share, True)
+
+
+def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor, least: float = 0.0) -> Distance:
+    if found is None and group == "change":
+        return Distance(group, name, 1.0, True)
+    if found is None or found.shape != exact.shape:
+        return Distance(group, name, float("inf"), False)
+    fine = exact.isfinite()
+    if not bool((found.isfinite() | ~fine).all()):
+        return Distance(group, name, float("inf"), False)
+    difference = _norm(torch.where(fine, found.double() - exact.double(), 0.0))
+    size = max(_norm(torch.where(fine, exact.double(), 0.0)), least)
+    return Distance(group, name, difference / size if size else (0.0 if difference == 0 else float("inf")), True)
+
+
+def _norm(tensor: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(tensor.double()))

@@ -1,0 +1,197 @@
+"""The step that is examined, as its script has it: run again and again, each time from the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from halfscope.formats import Format
+from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, AutocastBlocks
+from halfscope.torch.doctor.call_log import CallLog
+from halfscope.torch.doctor.call_mode import CallMode, CallPlan
+from halfscope.torch.doctor.kept_state import kept_state
+from halfscope.torch.doctor.nested_tensors import tensors_in
+from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of
+from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
+from halfscope.torch.doctor.storage_kinds import Numbers
+from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
+from halfscope.torch.private import storage_key
+
+TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_LARGEST_INTEGER = 16  # of inputs that a smaller batch changes too
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: in FP32 or in the format, and its changes."""
+
+    is_exact: bool = False
+    noise: float = 0.0  # relative, of each result
+    seed: int = 0
+    calls: CallPlan = field(default_factory=CallPlan)
+    lifts_inputs: bool = False  # inputs are taken before their cast
+    lifts_weights: bool = False  # weights too, at each use
+    keeps_state: bool = False  # weights and state stay in FP32 in their update
+    scale: float | None = None  # another loss scale
+    shrinks: int = 0  # seed of inputs that are up to 2 % smaller
+    keeps_all: bool = False  # operands and results of all calls
+
+
+@dataclass
+class Run:
+    """A run: what came out of it, and what its modes noted."""
+
+    outcome: Outcome
+    log: CallLog
+    mode: RoundingMode
+    blocks: AutocastBlocks
+    narrow_types: set[torch.dtype]  # that the script asked for itself
+
+
+@dataclass
+class Program:
+    """A model, a closure and its optimizers."""
+
+    model: torch.nn.Module
+    step: Callable[[], Any]
+    optimizers: list[torch.optim.Optimizer]
+    format: Format
+    scale: float = 1.0
+    under_autocast: bool = False  # the whole step, though its script has no block of torch.autocast
+    is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.names = {id(module): name for name, module in self.model.named_modules()}
+        self._weights = dict(self.model.named_parameters())
+        self._buffers = dict(self.model.named_buffers())
+
+    def run(self, trial: Trial, see: Callable[[str, tuple, Any], None] | None = None) -> Run:
+        """see: called after each operation below autograd, with its name, arguments and result."""
+        self.runs += 1
+        with kept_state(self.model, self._tensors(), self.optimizers):
+            self._widen_state()
+            return self._run(trial, see)
+
+    def _run(self, trial: Trial, see: Any) -> Run:
+        is_rounded = not trial.is_exact
+        rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
+        default = Numbers.NARROW if self.is_plain else Numbers.WIDE
+        mode = RoundingMode(rounder, default, lambda tensor, of: self._adopt(tensor, of, trial))
+        mode.see = see
+        log = CallLog(trial.keeps_all, self._state_keys(), self.names)
+        blocks = AutocastBlocks(self.under_autocast)
+        calls = CallMode(trial.calls, mode, blocks, log)
+        calls.is_plain, calls.answers, calls.keeps_state = self.is_plain, self._answer(trial), trial.keeps_state
+        before = {**self._weights, **self._buffers}
+        start = {name: tensor.detach().clone() for name, tensor in before.items()}
+        outputs: list[torch.Tensor] = []
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(blocks.intercepted())
+                stack.enter_context(watched_modules(log, self.model, outputs))
+                stack.enter_context(watched_updates(log, self.optimizers))
+                stack.enter_context(mode)
+                stack.enter_context(calls)
+                result = self.step()
+                loss = self._finish(result, trial)
+            ended = Ended(loss, result, outputs, start, 1 / self._scale(trial))
+            outcome = outcome_of(ended, self.model, mode.outer)
+            return Run(outcome, log, mode, blocks, calls.narrow_types | blocks.types)
+        finally:
+            for outer in mode.outer.values():
+                outer.flat.copy_(outer.before)
+            log.narrow_again()
+
+    def _scale(self, trial: Trial) -> float:
+        return self.scale if trial.scale is None else trial.scale
+
+    def _finish(self, result: Any, trial: Trial) -> torch.Tensor | None:
+        """The backward pass, where the step has made none itself."""
+        loss = loss_in(result)
+        if loss is not None and loss.requires_grad and all(weight.grad is None for weight in self._weights.values()):
+            total = loss if loss.dim() == 0 else loss.sum()
+            scale = self._scale(trial)
+            (total if scale == 1 else total * scale).backward()
+        return loss
+
+    def _answer(self, trial: Trial) -> torch.dtype | None:
+        return None if trial.is_exact else TYPES.get(self.format.name.partition("/")[0], torch.float16)
+
+    def _adopt(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial) -> Numbers:
+        """Kind of a tensor from outside of the run, which is rounded where it holds numbers of the format."""
+        is_state = storage_key(tensor) in self._state_keys()
+        if trial.shrinks and not is_state and not tensor.requires_grad:
+            _shrink(mode.back_up(tensor).flat, trial.shrinks + len(mode.outer))
+        is_narrow = self.is_plain or storage_key(tensor) in self._narrow_keys
+        if not is_narrow:
+            return Numbers.WIDE
+        if is_state and trial.lifts_weights:
+            return Numbers.STATE
+        if not is_state and trial.lifts_inputs:
+            return Numbers.LIFTED
+        if not trial.is_exact:
+            mode.rounder(mode.back_up(tensor).flat)
+        elif trial.noise:
+            self._add_noise(mode, mode.back_up(tensor).flat)
+        return Numbers.NARROW
+
+    def _add_noise(self, mode: RoundingMode, flat: torch.Tensor) -> None:
+        """To the elements that the format does not hold."""
+        held, noisy = flat.clone(), flat.clone()
+        Rounder(self.format.name)(held)
+        mode.rounder(noisy)
+        flat.copy_(torch.where(held == flat, flat, noisy))
+
+    def _tensors(self) -> list[torch.Tensor]:
+        return [*self._weights.values(), *self._buffers.values()]
+
+    def _state_keys(self) -> frozenset[int]:
+        tensors = self._tensors()
+        for optimizer in self.optimizers:
+            tensors += tensors_in({str(index): state for index, state in enumerate(optimizer.state.values())})
+        return frozenset(storage_key(tensor) for tensor in tensors)
+
+    def _widen_state(self) -> None:
+        """A model of 16 bits has float32 tensors while a step runs, in FP32 and in the format."""
+        narrow = [tensor for tensor in self._tensors() if tensor.dtype in NARROW_TYPES]
+        for tensor in narrow:
+            tensor.data = tensor.data.float()
+        self._narrow_keys = frozenset(storage_key(tensor) for tensor in narrow)
+
+    @property
+    def own_types(self) -> set[torch.dtype]:
+        """Types of 16 bits that the model's weights have."""
+        return {tensor.dtype for tensor in self._weights.values()} & set(NARROW_TYPES)
+
+    def run_as_it_is(self, types: set[torch.dtype]) -> None:
+        """From now on in the format that the script asks for itself, where it asks for it."""
+        self.is_plain = False
+        self.format = Format.of(next(name for name, type_ in TYPES.items() if type_ in types))
+
+    def state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Weights, buffers and tensors of the optimizers' states, by name."""
+        yield from self._weights.items()
+        yield from self._buffers.items()
+        for optimizer in self.optimizers:
+            for weight, state in optimizer.state.items():
+                name = next((name for name, each in self._weights.items() if each is weight), "a weight")
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        yield f"{key} of {name} in {type(optimizer).__name__}", value
+
+    @property
+    def has_buffers(self) -> bool:
+        return bool(self._buffers)
+
+
+def _shrink(flat: torch.Tensor, seed: int) -> None:
+    """Each element up to 2 % smaller, by a factor of its own; positions and class numbers stay."""
+    generator = torch.Generator().manual_seed(seed)
+    factor = 1 - 0.02 * torch.rand(flat.shape, generator=generator)
+    keeps = (flat == flat.round()) & (flat.abs() > _LARGEST_INTEGER)
+    flat.copy_(torch.where(keeps | ~flat.isfinite(), flat, flat * factor.to(flat.device)))

@@ -1,0 +1,205 @@
+"""Mode below autograd: each result of a run is rounded to the format, forward and backward, where it lies.
+
+All storages are float32. The mode of `emulate` chooses formats by module and counts every cast; this one asks for each
+storage alone whether it holds numbers of the format, so that a mode above it can cast and change single calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from halfscope import _core
+from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
+from halfscope.torch.operations.table import Kind, operation_of, written_arguments
+from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key
+from halfscope.torch.tensors.trees import floats
+
+_WITH_SCALARS_NAMES = """
+    _to_copy copy scatter hardtanh hardtanh_backward threshold threshold_backward masked_scatter
+"""
+_WITH_SCALARS = frozenset(_WITH_SCALARS_NAMES.split())
+# Operations that compare with a constant: a kernel of the format compares with the constant's own number there.
+_NOISELESS_NAMES = """
+    masked_fill where full fill index_fill full_like new_full scalar_tensor
+"""
+_NOISELESS = frozenset(_NOISELESS_NAMES.split())
+_COMPARES_NAMES = """
+    clamp clamp_min clamp_max eq ne lt le gt ge
+"""
+_COMPARES = frozenset(_COMPARES_NAMES.split())
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Rounding of one operator."""
+
+    name: str
+    is_untouched: bool  # nothing to round, and nothing to adopt
+    is_exact: bool  # numbers of the format in, numbers of the format out
+    is_view: bool
+    writes: tuple[int | str, ...]
+    statistics: tuple[int, ...]
+    typed: tuple[int, ...]
+    compares: bool
+
+
+@cache
+def _rule(func: Any) -> _Rule:
+    line, schema = operation_of(func), schema_of(func)
+    name = func.overloadpacket.__name__.rstrip("_") if hasattr(func, "overloadpacket") else str(func)
+    returns = [] if schema is None else [result.alias_info for result in schema.returns]
+    is_view = any(info is not None and not info.is_write for info in returns)
+    kind = None if line is None else line.kind
+    return _Rule(
+        name, kind is Kind.UNTOUCHED, kind is Kind.EXACT and name not in _WITH_SCALARS, is_view or kind is Kind.VIEW,
+        tuple(written_arguments(func)), () if line is None else line.statistics, () if line is None else line.typed,
+        name in _COMPARES,
+    )  # fmt: skip
+
+
+@dataclass
+class Outer:
+    """A tensor from outside of the run: its storage as a flat tensor, and its elements before the run."""
+
+    flat: torch.Tensor
+    before: torch.Tensor
+    is_written: bool = False
+    adopted: torch.Tensor | None = None  # elements as the run began with them, of a storage that it wrote to
+
+
+class Rounder:
+    """Rounds float32 tensors in place to a format by name; None leaves them."""
+
+    def __init__(self, format: str | None, noise: float = 0.0, seed: int = 0) -> None:
+        self._cast = None if format is None else _core.Cast(format, "activation")
+        self._noise, self._generator = noise, torch.Generator().manual_seed(seed)
+
+    def __call__(self, tensor: torch.Tensor, operation: str = "") -> None:
+        if self._noise and operation not in _NOISELESS:
+            factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
+            tensor.mul_(factor.to(tensor.device))
+        if self._cast is None or not tensor.numel():
+            return
+        if tensor.is_contiguous() and tensor.is_cpu:
+            self._cast.round(tensor.data_ptr(), tensor.numel(), "", detail="none")
+            return
+        host = tensor.cpu().contiguous()
+        if host is tensor or host.data_ptr() == tensor.data_ptr():
+            host = host.clone(memory_format=torch.contiguous_format)
+        self._cast.round(host.data_ptr(), host.numel(), "", detail="none")
+        tensor.copy_(host)
+
+    def number(self, value: Any) -> Any:
+        """A constant as the format holds it."""
+        if self._cast is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+            return value
+        one = torch.tensor([float(value)], dtype=torch.float32)
+        self._cast.round(one.data_ptr(), 1, "", detail="none")
+        return float(one[0])
+
+
+class RoundingMode(TorchDispatchMode):
+    """Rounds what operations make, by the kind of the numbers that they take."""
+
+    def __init__(
+        self, rounder: Rounder, default: Numbers, adopt: Callable[[torch.Tensor, RoundingMode], Numbers]
+    ) -> None:
+        """default: kind of a tensor that is made of no other one. adopt: kind of a tensor from outside of the run."""
+        super().__init__()
+        self.rounder, self.kinds, self._default, self._adopt = rounder, StorageKinds(), default, adopt
+        self.outer: dict[int, Outer] = {}
+        self._outsiders: set[int] = set()
+        self._kept: list[torch.Tensor] = []  # so that no storage of the run has the address of one from outside
+        self.see: Callable[[str, tuple, Any], None] | None = None  # after each operation
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        rule = _rule(func)
+        if rule.is_untouched:
+            return func(*args, **kwargs)
+        kinds = [(self.kind_of(tensor), tensor.dim()) for tensor in floats((args, kwargs))]
+        if rule.writes:
+            self._note_writes(rule, args, kwargs)
+        if rule.compares and kinds and kinds[0][0] is Numbers.NARROW:
+            args = (args[0], *(self.rounder.number(value) for value in args[1:]))
+            kwargs = {key: self.rounder.number(value) for key, value in kwargs.items()}
+        result = func(*args, **kwargs)
+        if not rule.is_view:
+            self._settle(rule, (args, kwargs), kinds, result)
+        if self.see is not None:
+            self.see(rule.name, args, result)
+        return result
+
+    def kind_of(self, tensor: torch.Tensor) -> Numbers:
+        kind = self.kinds.get(tensor)
+        if kind is None:
+            self.kinds.set(tensor, Numbers.WIDE)
+            self._outsiders.add(storage_key(tensor))
+            self._kept.append(tensor)
+            kind = self._adopt(tensor, self) if tensor.dtype is torch.float32 else Numbers.WIDE
+            self.kinds.set(tensor, kind)
+        return kind
+
+    def back_up(self, tensor: torch.Tensor) -> Outer:
+        """Keeps the elements of a storage from outside of the run before they change."""
+        outer = self.outer.get(storage_key(tensor))
+        if outer is None:
+            flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            flat.set_(tensor.untyped_storage())  # type: ignore[call-overload]
+            outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
+        return outer
+
+    def _note_writes(self, rule: _Rule, args: tuple, kwargs: dict) -> None:
+        for place in rule.writes:
+            target = kwargs.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
+            for tensor in target if isinstance(target, (list, tuple)) else (target,):
+                if isinstance(tensor, torch.Tensor) and self._is_outside(tensor):
+                    outer = self.back_up(tensor)
+                    if not outer.is_written:
+                        outer.is_written, outer.adopted = True, outer.flat.clone()
+
+    def _is_outside(self, tensor: torch.Tensor) -> bool:
+        self.kind_of(tensor)
+        return storage_key(tensor) in self._outsiders
+
+    def _settle(self, rule: _Rule, given: tuple, kinds: list[tuple[Numbers, int]], result: Any) -> None:
+        every = result if isinstance(result, (tuple, list)) else (result,)
+        widest = _promoted(kinds) or self._default
+        for index, tensor in enumerate(every):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if tensor.dtype is not torch.float32:
+                if self.kinds.get(tensor) is None:
+                    self.kinds.set(tensor, Numbers.WIDE)
+                continue
+            known = self.kinds.get(tensor) if rule.writes else None
+            kind = known or self._kind_of_result(rule, given, index, widest)
+            if known is None:
+                self.kinds.set(tensor, kind)
+            if kind is Numbers.NARROW and not (rule.is_exact and kinds and known is None):
+                self.rounder(tensor, rule.name)
+
+    def _kind_of_result(self, rule: _Rule, given: tuple, index: int, widest: Numbers) -> Numbers:
+        if index in rule.statistics:
+            return Numbers.WIDE
+        if index < len(rule.typed) and rule.typed[index] < len(given[0]):
+            like = given[0][rule.typed[index]]
+            if isinstance(like, torch.Tensor) and like.dtype is torch.float32:
+                return self.kind_of(like)
+        return widest
+
+
+def _promoted(kinds: list[tuple[Numbers, int]]) -> Numbers | None:
+    """As PyTorch promotes types: tensors without axes count only among themselves. None of no tensor."""
+    found = [kind for kind, axes in kinds if axes] or [kind for kind, _ in kinds]
+    if not found:
+        return None
+    wide = [kind for kind in found if kind is not Numbers.NARROW]
+    if not wide:
+        return Numbers.NARROW
+    return Numbers.WIDE if Numbers.WIDE in wide else Numbers.LIFTED

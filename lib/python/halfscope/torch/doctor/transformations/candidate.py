@@ -1,0 +1,66 @@
+"""A change of a step that is to be tried, with the words and the source text of the same change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from halfscope.torch.doctor.call_log import CallLog
+from halfscope.torch.doctor.call_mode import Call, Change
+from halfscope.torch.doctor.examination import Examination
+from halfscope.torch.doctor.program import Run, Trial
+from halfscope.torch.doctor.regions import ancestors
+from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.doctor.typing_edits import Edit
+
+_DEEP = 12  # ancestors of a group that are changed too
+_BEHIND = 8  # calls behind a group
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One change. words: what to type. moves: it moves a constant, or drops a guard."""
+
+    family: str
+    words: str
+    trial: Trial
+    moves: bool = False
+    edits: tuple[Edit, ...] = ()
+    place: CallPlace | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Calls that have one fault together. base: the trial in which all other faults are healed."""
+
+    about: Examination
+    places: tuple[CallPlace, ...]
+    base: Trial
+
+    @property
+    def log(self) -> CallLog:
+        return self.about.narrow.log
+
+    @property
+    def narrow(self) -> Run:
+        return self.about.narrow
+
+    def calls(self) -> list[Call]:
+        """The first call at each place of the group."""
+        return [call for place in self.places if (call := self.first_call(place)) is not None]
+
+    def first_call(self, place: CallPlace) -> Call | None:
+        return next((call for call in self.log.calls if call.place == place), None)
+
+    def near(self) -> list[Call]:
+        """Calls of the group, their ancestors and the calls behind, a call for each place."""
+        found = self.calls()
+        for call in list(found):
+            found += ancestors(call, self.log, _DEEP)
+        order = self.about.places
+        last = max((order.index(place) for place in self.places if place in order), default=-1)
+        found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
+        return list({call.place: call for call in found}.values())
+
+    def changed(self, changes: dict[CallPlace, Change]) -> Trial:
+        calls = replace(self.base.calls, changes={**self.base.calls.changes, **changes})
+        return replace(self.base, calls=calls)

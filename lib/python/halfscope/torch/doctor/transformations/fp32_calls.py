@@ -1,0 +1,93 @@
+"""One call in FP32, or the shortest region from line to line: the remedy that needs no knowledge of the fault."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.program import Run
+from halfscope.torch.doctor.source_text import CallPlace, Expression, expression_of
+from halfscope.torch.doctor.storage_kinds import Numbers
+from halfscope.torch.doctor.transformations.candidate import Candidate, Group
+from halfscope.torch.doctor.typing_edits import Edit, is_atom, wrapped_operand
+
+_SHORT = {"fp16": ".half()", "bf16": ".bfloat16()"}
+
+
+def one_call(group: Group) -> Iterator[Candidate]:
+    """Each call of the group and near it alone, its result rounded again."""
+    if len(group.places) == 1:
+        return
+    for place in group.places:
+        yield fp32_candidate(group, (place,))
+
+
+def region(group: Group) -> Iterator[Candidate]:
+    """The calls of the group together."""
+    yield fp32_candidate(group, group.places)
+
+
+def fp32_candidate(group: Group, places: tuple[CallPlace, ...]) -> Candidate:
+    before = group.base.calls.region or frozenset()
+    trial = replace(group.base, calls=replace(group.base.calls, region=before | set(places)))
+    return Candidate("FP32", _words(group, places), trial, False, (), places[0])
+
+
+def _words(group: Group, places: tuple[CallPlace, ...]) -> str:
+    first, last = places[0], places[-1]
+    if group.base.lifts_weights:
+        kept = "keep the inputs and weights that they take in FP32, and "
+    elif group.base.lifts_inputs:
+        kept = "keep the inputs that they take in FP32, and "
+    else:
+        kept = ""
+    off = (
+        ", with torch.autocast switched off for it" if group.narrow.blocks.types or group.narrow.blocks.outside else ""
+    )
+    if len(places) == 1:
+        return f"{kept}compute {first.called} in FP32{off}"
+    lines = f"line {first.span.line}" if first.span.line == last.span.line else (
+        f"lines {first.span.line} to {last.span.line}"
+    )  # fmt: skip
+    return f"{kept}compute in FP32 from {first.called} to {last.called} ({lines}){off}"
+
+
+def edits_of(run: Run, format: str) -> tuple[Edit, ...]:
+    """The casts of a run with a region in FP32, as a user types them; empty where one has no text."""
+    down = _SHORT.get(format, "")
+    edits: list[Edit] = []
+    for (place, key), kind in run.log.casts.items():
+        call = next((call for call in run.log.calls if call.place == place), None)
+        suffix = ".float()" if kind is Numbers.LIFTED else down
+        edit = None if call is None or not suffix else _cast_edit(call, key, suffix)
+        if edit is None:
+            return ()
+        edits += edit
+    return tuple(dict.fromkeys(edits))
+
+
+def _cast_edit(call: Call, key: int | str, suffix: str) -> list[Edit] | None:
+    expression = expression_of(call.place)
+    if expression is None or not call.place.is_typed:
+        return None
+    if call.place.module:
+        return _layer_edit(call.place, expression, key, suffix)
+    node = expression.operand(key, call.func)
+    if node is None:
+        return None
+    parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+    return [wrapped_operand(call.place, expression, part, suffix) for part in parts]
+
+
+def _layer_edit(place: CallPlace, expression: Expression, key: int | str, suffix: str) -> list[Edit] | None:
+    """`self.layer.float()(x.float())`: the layer's weights follow its input."""
+    node = expression.node
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    if key == 0:
+        return [wrapped_operand(place, expression, node.args[0], suffix)]
+    if suffix != ".float()" or not is_atom(node.func):
+        return None
+    return [Edit(place.file, expression.span(node.func), "", ".float()")]

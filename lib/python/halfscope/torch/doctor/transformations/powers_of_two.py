@@ -1,0 +1,102 @@
+"""A power of two before what does not change by it, as a norm: tried, and every later result changes by one factor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from halfscope.torch.doctor.call_mode import Call, CallMode, Change
+from halfscope.torch.doctor.nested_tensors import floats_in
+from halfscope.torch.doctor.source_text import expression_of
+from halfscope.torch.doctor.transformations.candidate import Candidate, Group
+from halfscope.torch.doctor.transformations.patterns import plain_name
+from halfscope.torch.doctor.typing_edits import wrapped_operand
+
+_ROOM = 2.0**3
+_SAME_FACTOR = 1e-5
+_HOMOGENEOUS = (
+    "mul",
+    "matmul",
+    "mm",
+    "bmm",
+    "sum",
+    "cumsum",
+    "div",
+    "linear",
+    "square",
+    "pow",
+    "vector_norm",
+    "norm",
+    "prod",
+)
+
+
+def powers_of_two(group: Group) -> Iterator[Candidate]:
+    """At each call near the group whose result overflows."""
+    largest = group.about.program.format.largest
+    for call in group.near():
+        if plain_name(call) not in _HOMOGENEOUS or not call.args or not isinstance(call.args[0], torch.Tensor):
+            continue
+        size = _size_in_fp32(call)
+        if not math.isfinite(size) or size <= largest:
+            continue
+        degree = 2 if plain_name(call) in ("square", "pow") else 1
+        k = math.ceil(math.log2(size / largest * _ROOM) / degree)
+        candidate = _candidate(group, call, k)
+        if _all_by_one_factor(group, candidate):
+            yield candidate
+
+
+def _size_in_fp32(call: Call) -> float:
+    """The largest result of the call in FP32 on the operands as they are."""
+    try:
+        with torch.no_grad():
+            found = floats_in(call.func(*call.args, **call.kwargs))
+    except Exception:  # an operand that an operation in place has changed meanwhile
+        return math.nan
+    return max((float(each.abs().max()) for each in found if each.numel()), default=math.nan)
+
+
+def scaled(factor: float) -> Change:
+    def change(mode: CallMode, func: Any, args: tuple, kwargs: dict) -> Any:
+        return func(args[0] * factor, *args[1:], **kwargs)
+
+    return change
+
+
+def _candidate(group: Group, call: Call, k: int) -> Candidate:
+    expression = expression_of(call.place)
+    node = None if expression is None else expression.operand(0, call.func)
+    edits, name = (), "its first operand"
+    if expression is not None and node is not None:
+        name = f"`{' '.join(expression.text(node).split())}`"
+        if call.place.is_typed and plain_name(call) != "linear":
+            edits = (wrapped_operand(call.place, expression, node, f".mul(2.0**-{k})"),)  # type: ignore[assignment]
+    words = f"multiply {name} by 2.0**-{k}, in {call.place.called}: what follows does not change by it"
+    return Candidate("power of two", words, group.changed({call.place: scaled(2.0**-k)}), False, edits, call.place)
+
+
+def _all_by_one_factor(group: Group, candidate: Candidate) -> bool:
+    """Whether FP32's later results change by one factor for all of their elements, so that no other term is added."""
+    about = group.about
+    before = about.run(replace(candidate.trial, calls=group.base.calls, is_exact=True, keeps_all=True))
+    after = about.run(replace(candidate.trial, is_exact=True, keeps_all=True))
+    if before is None or after is None or len(before.log.calls) != len(after.log.calls):
+        return False
+    for one, other in zip(before.log.calls, after.log.calls):
+        for a, b in zip(floats_in(one.result), floats_in(other.result)):
+            if a.shape != b.shape or not _is_one_factor(a.detach(), b.detach()):
+                return False
+    return True
+
+
+def _is_one_factor(before: torch.Tensor, after: torch.Tensor) -> bool:
+    both = (before != 0) & before.isfinite() & after.isfinite()
+    if not bool(both.any()):
+        return True
+    ratio = after[both] / before[both]
+    return bool((ratio - ratio[0]).abs().max() <= _SAME_FACTOR * ratio[0].abs())
