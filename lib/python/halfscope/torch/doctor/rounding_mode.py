@@ -15,7 +15,8 @@ import torch
 
 from halfscope import _core
 from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
-from halfscope.torch.operations.table import Kind, operation_of, written_arguments
+from halfscope.torch.operations.operators import operation_of, written_arguments
+from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key
 from halfscope.torch.tensors.trees import floats
 
