@@ -22,6 +22,10 @@ def _loss_weight(config: Mapping[str, Any]) -> str:
     return f"loss times 1/{1 / config['loss_weight']:g}"
 
 
+def _mean_over_words(config: Mapping[str, Any]) -> str:
+    return f"mean over {config['batch'] * config['sequence_length']:,} words"
+
+
 def _channel_sums(config: Mapping[str, Any]) -> str:
     return f"sums of {28 * 28 * config['batch']:,} terms"  # the first batch norm sees every pixel of Fashion-MNIST
 
@@ -50,6 +54,15 @@ HEADLINES = (
 # Settings that people use: nothing in them was chosen to make the effect. The sums above are such ones already.
 EVERYDAY = (
     Headline("3.1, everyday", "bert-finetuning", "BERT, fine-tuned", "fp16_mixed", "fp16_no_master", _learning_rate),
+    Headline(
+        technique="3.2, everyday",
+        experiment="where-loss-scaling",
+        network="language model",
+        with_it="averaged_scaled_32768",
+        without_it="averaged_fp16_32768",
+        setting=_mean_over_words,
+        baseline="averaged_fp32_32768",
+    ),
 )
 HEAD = ("technique (section)", "network", "setting", "metric", "FP32", "FP16 with it", "FP16 without it", "seeds")
 
@@ -95,8 +108,9 @@ def everyday_line(folder: Path) -> str:
     detector = (losses.outcome("detector_fp16_s1"), losses.outcome("detector_fp32"))
     return (
         "The settings of the first two rows were chosen for their effect; the factor of the loss\n"
-        "[stands for](docs/experiments/loss-scaling.md) a mean over more anchors. Without them there is none. "
-        f"At a learning rate of {rate:g}\nthe classifier's FP16 weights end at a {rates.metric} of {weights[0]} "
+        "[stands for](docs/experiments/loss-scaling.md) a mean over more anchors. "
+        f"Without them these networks show none. At a learning rate of "
+        f"{rate:g}\nthe classifier's FP16 weights end at a {rates.metric} of {weights[0]} "
         f"beside FP32's {weights[1]} (`{rates.experiment}`);\nwith its loss as it is the detector ends at a "
         f"{losses.metric} of {detector[0]} without a scale, beside FP32's {detector[1]} (`{losses.experiment}`)."
     )

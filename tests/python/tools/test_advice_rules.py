@@ -74,7 +74,7 @@ def test_diverged_trainings_count_as_harm(tmp_path: Path) -> None:
 
 def test_the_page_has_the_records_tables() -> None:
     root = Path(__file__).resolve().parents[3]
-    text = (root / "docs/experiments/loss-scaling.md").read_text()
+    text = (root / "docs/experiments/advice.md").read_text()
     assert advice_rules(root / "experiments/recorded") in text
     summary = json.loads((root / "experiments/recorded/cpu/advice-validity/summary.json").read_text())
     assert len(read_tasks(root / "experiments/recorded")) == len(summary["harm"]["advice"]) >= 12
