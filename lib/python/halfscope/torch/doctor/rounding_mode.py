@@ -15,7 +15,7 @@ import torch
 
 from halfscope import _core
 from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
-from halfscope.torch.operations.operators import operation_of, written_arguments
+from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key
 from halfscope.torch.tensors.trees import floats
@@ -58,7 +58,7 @@ def _rule(func: Any) -> _Rule:
     kind = None if line is None else line.kind
     return _Rule(
         name, kind is Kind.UNTOUCHED, kind is Kind.EXACT and name not in _WITH_SCALARS, is_view or kind is Kind.VIEW,
-        tuple(written_arguments(func)), () if line is None else line.statistics, () if line is None else line.typed,
+        writes(func), () if line is None else line.statistics, () if line is None else line.typed,
         name in _COMPARES,
     )  # fmt: skip
 

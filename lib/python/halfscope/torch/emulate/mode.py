@@ -22,7 +22,7 @@ from halfscope.torch.emulate.widths import Widths
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.operators import is_composed, operation_of
+from halfscope.torch.operations.operators import is_composed, is_in_place, operation_of
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import TorchDispatchMode, without_function_modes
@@ -144,7 +144,7 @@ class EmulatedArithmetic(TorchDispatchMode):
             if self.wire is not None and line.name.startswith(ALL_REDUCE):
                 self.wire.send(args[0])
             result = func(*args, **kwargs)
-            if line.kind is Kind.SOURCE and self._results.written_by(func):
+            if line.kind is Kind.SOURCE and is_in_place(func):
                 self._results.forget(result)
             return result
         place = self._places.now()
@@ -178,7 +178,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         if isinstance(result, torch.Tensor) and result.dtype is torch.float32:  # such as an absolute value
             self._results.round_real(result, line, place)
             return result
-        if line.kind is Kind.EXACT or self._results.written_by(func):
+        if line.kind is Kind.EXACT or is_in_place(func):
             return result
         return map_complex(result, lambda tensor: self._results.parts(tensor, line, place, ""))
 
@@ -197,7 +197,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._decisions.check(line, place)
         if place.region is Region.BACKWARD:
             return self._gradient(func, line, place, args, kwargs)
-        number, written = self._number(line, place), bool(self._results.written_by(func))
+        number, written = self._number(line, place), is_in_place(func)
         decision = self._decisions.of_forward(line, place, args, number, written)
         change = decision.change
         self._note(line, place, number, decision.is_wide)

@@ -25,23 +25,31 @@ def is_composed(func: Any) -> bool:
     return not own and has_kernel(func, "CompositeImplicitAutograd")
 
 
-def writes_to(func: Any) -> tuple[str, ...]:
-    """Names of the arguments that an operator writes to, by its schema."""
-    return tuple(
-        argument.name for argument in schema_of(func).arguments if argument.alias_info and argument.alias_info.is_write
-    )
+@cache
+def writes(func: Any) -> tuple[int | str, ...]:
+    """Positions and names of the arguments that an operator changes: its schema's, and `updated` of its row."""
+    schema, row = schema_of(func), operation_of(func)
+    if schema is None:
+        return ()
+    updated = () if row is None else row.updated
+    changed = [
+        (place, argument.name)
+        for place, argument in enumerate(schema.arguments)
+        if place in updated or _is_written(argument)
+    ]
+    return tuple(key for both in changed for key in both)
 
 
 @cache
-def written_arguments(func: Any) -> frozenset[int | str]:
-    """Positions and names of all arguments that an operator writes to: its schema's, and `updated` of its row."""
+def is_in_place(func: Any) -> bool:
+    """Whether an operator's result is an argument that it changes; the running averages of a norm are none."""
     schema = schema_of(func)
-    if schema is None:
-        return frozenset()
-    row, arguments, names = operation_of(func), schema.arguments, writes_to(func)
-    positions = {place for place, argument in enumerate(arguments) if argument.name in names}
-    positions.update(() if row is None else row.updated)
-    return frozenset({*positions, *(arguments[place].name for place in positions)})
+    return schema is not None and (0 in writes(func) or any(map(_is_written, schema.returns)))
+
+
+def _is_written(value: Any) -> bool:
+    """An argument or a result of a schema."""
+    return value.alias_info is not None and bool(value.alias_info.is_write)
 
 
 def is_random(func: Any) -> bool:
@@ -50,8 +58,6 @@ def is_random(func: Any) -> bool:
 
 
 def target_of(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The argument that an operation writes to, `out` or the first of one in place; None of all others."""
+    """The argument that an operation writes its result to, `out` or the first of one in place; None of all others."""
     target = kwargs.get("out")
-    if target is None and str(func.overloadpacket.__name__).endswith("_"):
-        target = args[0]
-    return target
+    return args[0] if target is None and 0 in writes(func) else target

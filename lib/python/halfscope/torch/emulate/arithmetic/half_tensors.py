@@ -16,10 +16,9 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.operators import target_of, writes_to
+from halfscope.torch.operations.operators import target_of, writes
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import REDUCTIONS
-from halfscope.torch.private import schema_of
 
 HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 _ROLES = {
@@ -68,7 +67,7 @@ class HalfTensors:
         if line.kind is Kind.PRODUCT:
             _check_one_type(line, args)
         target = target_of(func, args, kwargs)
-        operands = Operands(_written_tensors(func, line, args, kwargs), is_decay(line, args))
+        operands = Operands(_written_tensors(func, args, kwargs), is_decay(line, args))
         wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
         kinds = _result_types(line, args, kwargs)
         own = self._own(line, (args, *wide), (kinds[0] if target is None else target.dtype, place))
@@ -222,10 +221,9 @@ def _tensors(values: Any) -> list[torch.Tensor]:
     return found
 
 
-def _written_tensors(func: Any, operation: Operation, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _written_tensors(func: Any, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that an operator writes to: results where it works in place or has `out`, and running averages."""
-    names = writes_to(func)
-    places = [place for place, argument in enumerate(schema_of(func).arguments) if argument.name in names]
-    found = [args[place] for place in (*places, *operation.updated) if place < len(args)]
-    found += [kwargs[name] for name in names if name in kwargs]
+    changed = writes(func)
+    found = [args[place] for place in changed if isinstance(place, int) and place < len(args)]
+    found += [kwargs[name] for name in changed if name in kwargs]
     return [value for value in found if isinstance(value, torch.Tensor)]

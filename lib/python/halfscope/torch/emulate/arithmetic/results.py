@@ -14,10 +14,9 @@ from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
-from halfscope.torch.operations.operators import writes_to
+from halfscope.torch.operations.operators import is_in_place
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32, Policy
-from halfscope.torch.private import schema_of
 from halfscope.torch.tensors.storages import covers_storage
 from halfscope.torch.tensors.trees import floats, map_complex, map_floats, results
 
@@ -33,14 +32,13 @@ class Results:
         self.operands = Operands(policy, places, caster, parameters, self.marks)
         self.product_operands = ProductOperands(places, caster, parameters, self.marks)
         self._computation = Computation(caster, attention_scale, self.product_operands)
-        self._written: dict[Any, tuple[str, ...]] = {}
 
     def outside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """Not in the model: unchanged. In a backward pass it makes a gradient for the model to round."""
         result = func(*args, **kwargs)
         if self._places.in_backward:
             self._mark_gradients(result)
-        elif self.written_by(func):
+        elif is_in_place(func):
             self.forget(result)
         return result
 
@@ -80,12 +78,12 @@ class Results:
     def forward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         """Computes an operation of the forward pass, rounded."""
         quantizer = place.formats.activation
-        written = self.written_by(func)
+        written = is_in_place(func)
         if written and self._parameters.has(args[0]):  # running averages stay FP32
             return func(*args, **kwargs)
         if line.kind is Kind.EXACT:
             return self._move(func, line, args, kwargs, quantizer)
-        cast = self.operands.of(line, place, args, bool(written))
+        cast = self.operands.of(line, place, args, written)
         options = {
             key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
@@ -98,7 +96,7 @@ class Results:
 
     def _move(self, func: Any, line: Operation, args: tuple, kwargs: dict, quantizer: str) -> Any:
         """An exact operation: what it makes of numbers of a format has that format."""
-        written = bool(self.written_by(func))
+        written = is_in_place(func)
         args = (
             (args[0], *map_floats(args[1:], self.operands.weights_of(line)))
             if written
@@ -133,8 +131,8 @@ class Results:
 
     def backward(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
         """Computes an operation of the backward pass; the operation that uses the result rounds it."""
-        written = self.written_by(func)
-        cast = self.operands.of(line, place, args, bool(written))
+        written = is_in_place(func)
+        cast = self.operands.of(line, place, args, written)
         options = {
             key: self.operands.one(value, line, place) if key != "out" else value for key, value in kwargs.items()
         }
@@ -177,10 +175,3 @@ class Results:
         self._caster.round(gradient, quantizer, "weight_gradient", owned.name)
         self.marks.set(gradient, quantizer, is_gradient=True)
         return gradient
-
-    def written_by(self, func: Any) -> tuple[str, ...]:
-        """Names of the arguments that an operation writes to."""
-        found = self._written.get(func)
-        if found is None:
-            found = self._written[func] = writes_to(func) if schema_of(func) is not None else ()
-        return found

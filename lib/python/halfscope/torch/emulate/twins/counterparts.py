@@ -9,7 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
-from halfscope.torch.operations.operators import written_arguments
+from halfscope.torch.operations.operators import writes
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import map_tensors, tensors
@@ -40,8 +40,8 @@ def map_arguments(
     func: Any, given: tuple[tuple, dict[str, Any]], written: Callable[[Any], Any], read: Callable[[Any], Any]
 ) -> tuple[tuple, dict[str, Any]]:
     """The arguments that an operator writes to and those that it reads alone, each kind changed."""
-    writes = written_arguments(func)
-    change = lambda key, value: (written if key in writes else read)(value)  # noqa: E731
+    changed = writes(func)
+    change = lambda key, value: (written if key in changed else read)(value)  # noqa: E731
     args, kwargs = given
     return tuple(map(change, range(len(args)), args)), {key: change(key, value) for key, value in kwargs.items()}
 
