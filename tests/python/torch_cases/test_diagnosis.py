@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -116,6 +116,18 @@ def test_a_healthy_step_has_no_finding() -> None:
     assert found.findings == ()
     assert str(found).startswith("Looked at: ")
     assert " ".join(str(found).split()).endswith("Every number is finite.")
+
+
+@pytest.mark.parametrize("fill", [
+    lambda scores, padding: scores.masked_fill(padding, -1e9),
+    lambda scores, padding: scores.index_fill(0, torch.tensor([0]), -1e9),
+    lambda scores, padding: torch.where(padding, -1e9, scores),
+], ids=["masked_fill", "index_fill", "where"])  # fmt: skip
+def test_a_mask_is_a_mask_however_it_is_filled(fill: Any) -> None:
+    model, x, padding = victims.Masked(fill), torch.randn(2, 3), torch.tensor([[True] * 3, [False, False, True]])
+    first = diagnose(model, lambda: model(x, padding).square().sum()).findings[0]
+    assert (first.kind, first.remedy) == ("constant", "mask constant")
+    assert "write -1e4 for -1e9, in" in first.change and "tried, and the step is finite" in first.sure
 
 
 def test_a_mask_that_does_no_harm_is_no_finding() -> None:

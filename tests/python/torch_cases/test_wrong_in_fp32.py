@@ -27,7 +27,12 @@ def log_of_softmax(y: torch.Tensor) -> torch.Tensor:
     return torch.log(torch.softmax(1000 * y, -1))
 
 
+def filled(y: torch.Tensor) -> torch.Tensor:
+    return y.index_fill(0, torch.tensor([0]), float("inf")) * 0
+
+
 CASES = [
+    (filled, "index_fill", "look at mul in FP32 first", "mul is NaN"),
     (masked, "torch.softmax(y.masked_fill", "leave out rows whose keys are all masked",
      "softmax of a row without a finite number is NaN"),
     (distances, ".sum(-1).sqrt()", "add an eps in front of the root, sqrt(x + 1e-6)",

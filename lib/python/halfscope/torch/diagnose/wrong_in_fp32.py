@@ -19,7 +19,7 @@ from halfscope.torch.operations.table import NO_ARITHMETIC, Trait, named
 from halfscope.torch.private import TorchDispatchMode, current_node, node_number, storage_key
 
 _SOFTMAX = named(Trait.SOFTMAX)
-_FILLS = named(Trait.CONSTANT) - {"index_fill"}
+_FILLS = named(Trait.CONSTANT)
 
 
 @dataclass(frozen=True)

@@ -40,16 +40,7 @@ def large_constant(fault: Fault) -> tuple[Made, float] | None:
 def is_mask_constant(fault: Fault) -> bool:
     """In the forward pass alone: in the backward pass a number without axes is a gradient, the loss scale perhaps."""
     found = large_constant(fault) if fault.region == "forward" else None
-    return found is not None and found[0].operation in (
-        "masked_fill",
-        "where",
-        "mul",
-        "add",
-        "sub",
-        "rsub",
-        "fill",
-        "full",
-    )
+    return found is not None and found[0].operation in named(Trait.CONSTANT, Trait.ADDITION) | {"mul"}
 
 
 def is_mask_sum(fault: Fault) -> bool:
