@@ -10,9 +10,9 @@ import torch
 
 from halfscope.formats import Format
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.diagnose.silent.lost_digits import lost_digits
-from halfscope.torch.diagnose.silent.silent import silent_findings
-from halfscope.torch.diagnose.silent.stored import stored_findings
+from halfscope.torch.diagnose.silent.lost_digits import LOST_DIGITS
+from halfscope.torch.diagnose.silent.silent import Steps, findings_of
+from halfscope.torch.diagnose.silent.silent_table import SILENT, STORED
 from halfscope.torch.diagnose.trials import faults_of, mend
 from halfscope.torch.diagnose.wrong_in_fp32 import finding_in_fp32
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
@@ -84,21 +84,21 @@ def diagnose(
         if not exact.is_finite:
             return Diagnosis([finding_in_fp32(session, exact)], _about(session, exact, exact), session.runs)
         outcome = session.run()
-        findings = _of_lost_digits(session, outcome, exact)
-        findings = findings or [*mend(session, outcome, exact), *stored_findings(session, outcome, exact)]
+        steps = Steps(session, outcome, exact)
+        findings = _of_lost_digits(steps) or [*mend(session, outcome, exact), *findings_of(STORED, steps)]
         if not findings:
-            findings = silent_findings(session, outcome, exact)
+            findings = findings_of(SILENT, steps)
         return Diagnosis(findings, _about(session, outcome, exact), session.runs)
     finally:
         session.close()
 
 
-def _of_lost_digits(session: Session, outcome: Outcome, exact: Outcome) -> list[Finding]:
+def _of_lost_digits(steps: Steps) -> list[Finding]:
     """Where lost digits come before the first fault, whose FP32 number is no large one, they are its cause."""
-    faults = faults_of(outcome)
+    faults = faults_of(steps.outcome)
     if not faults or faults[0].region == "forward" or faults[0].ratio >= 1:
         return []
-    return lost_digits(session, outcome, exact)
+    return findings_of([LOST_DIGITS], steps)
 
 
 def _format_of(model: torch.nn.Module, policy: Policy) -> Format:

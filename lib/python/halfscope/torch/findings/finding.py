@@ -52,6 +52,11 @@ def digits(value: float) -> str:
     return f"{value:.5g}"
 
 
+def in_percent(share: float) -> str:
+    """Three digits: "0.125 %"."""
+    return f"{100 * share:.3g} %"
+
+
 def short(value: float) -> str:
     """A constant as sources have it: -1e4; one of more digits with six of them."""
     mantissa, _, exponent = f"{value:.0e}".partition("e")
