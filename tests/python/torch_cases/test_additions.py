@@ -1,0 +1,200 @@
+"""The cost of a new thing in halfscope.torch: it is added to a copy of the package's files, and found by its doors.
+
+Each addition is one line of one file, or one file and its line of a table, and nothing else of the package changes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+import halfscope.torch
+
+pytestmark = pytest.mark.torch
+
+PACKAGE = Path(halfscope.torch.__file__).parent
+# Modules with a file in the copy are imported from there, by whatever way the package is installed.
+FINDER = '''
+import importlib.util, sys
+from pathlib import Path
+
+class Copied:
+    """Finds modules of halfscope.torch in a folder of changed files first."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def find_spec(self, name, path=None, target=None):
+        file = self.folder.joinpath(*name.split(".")[2:]).with_suffix(".py")
+        if name.startswith("halfscope.torch.") and file.exists():
+            return importlib.util.spec_from_file_location(name, file)
+
+sys.meta_path.insert(0, Copied(sys.argv[1]))
+'''
+
+
+def copied(folder: Path, *files: str) -> None:
+    """Copies files of the package, by their paths in it."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((PACKAGE / name).read_bytes())
+
+
+def with_line(file: Path, marker: str, line: str) -> None:
+    """Adds one line behind the first one that begins with `marker`."""
+    lines = file.read_text().splitlines()
+    place = next(number for number, text in enumerate(lines) if text.startswith(marker))
+    file.write_text("\n".join([*lines[: place + 1], line, *lines[place + 1 :]]) + "\n")
+
+
+def told(folder: Path, script: str) -> dict[str, Any]:
+    """Prints of a script that runs with the changed files, as JSON."""
+    (folder / "script.py").write_text(FINDER + script)  # diagnose reads the lines of its model
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", folder / "script.py", folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture
+def added(tmp_path: Path) -> Callable[..., tuple[dict[str, Any], dict[str, Any]]]:
+    """Runs a script without an addition and with it."""
+
+    def both(script: str, files: tuple[str, ...], add: Callable[[Path], None]) -> tuple[dict[str, Any], dict[str, Any]]:
+        before, after = tmp_path / "before", tmp_path / "after"
+        for folder in (before, after):
+            copied(folder, *files)
+        add(after)
+        return told(before, script), told(after, script)
+
+    return both
+
+
+OPERATION = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose, emulate
+from halfscope.torch.operations.table import table_text
+
+class Tails(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        nn.init.constant_(self.linear.weight, 0.0)
+        nn.init.constant_(self.linear.bias, -3.5)
+
+    def forward(self, x):
+        return torch.special.erfcx(self.linear(x))  # 2 exp(12.25) is beyond FP16
+
+def attempt(make):
+    try:
+        return make()
+    except Exception as error:
+        return str(error)
+
+def outputs(**options):
+    with emulate(model, "fp16", **options):
+        return model(x).detach().flatten().tolist()
+
+model, x = Tails(), torch.ones(1, 2)
+first = diagnose(model, lambda: model(x).sum()).findings[0]
+print(json.dumps({
+    "table": table_text(["erfcx"]),
+    "kind": first.kind, "remedy": first.remedy,
+    "strict": attempt(lambda: outputs(strict=True)),
+    "rule": attempt(lambda: outputs(rules={"*:exponentials": "fp32"})),
+    "autocast": attempt(lambda: outputs()),
+}))
+"""
+
+
+def test_an_operation_of_pytorchs_is_one_row(added: Any) -> None:
+    """Its arithmetic, its name in sources, its group for rules and its faults come from there."""
+    rows = [f"operations/rows/{path.name}" for path in PACKAGE.joinpath("operations/rows").iterdir()]
+    row = "special_erfcx: exponential called=erfcx"
+    before, after = added(
+        OPERATION, ("operations/table.py", *rows),
+        lambda folder: with_line(folder / "operations/rows/elementwise.txt", "[rounded exponentials]", row),
+    )  # fmt: skip
+    assert before["table"] == "" and after["table"].split("  ")[0] == "special_erfcx"
+    assert (before["kind"], after["kind"]) == ("overflow", "exponential")
+    assert after["remedy"] == "exponential in FP32"
+    assert "no rule for the operation special_erfcx" in before["strict"]
+    assert after["strict"] == after["autocast"] == [float("inf")] * 2
+    assert before["rule"] == [float("inf")] * 2 and after["rule"] == pytest.approx([417962.85] * 2, rel=1e-2)
+
+
+REMEDY = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose
+
+class Exponential(nn.Linear):
+    def forward(self, x):
+        return torch.exp(super().forward(x) * 0 + 12)
+
+model, x = Exponential(2, 2), torch.ones(1, 2)
+first = diagnose(model, lambda: model(x).sum()).findings[0]
+print(json.dumps({"remedy": first.remedy, "change": first.change, "sure": first.sure}))
+"""
+
+
+def test_a_remedy_is_one_line(added: Any) -> None:
+    line = '    Remedy("sample", lambda f: f.kind == "exponential", lambda f: "type a sample", in_fp32, how=" here"),'
+    before, after = added(
+        REMEDY, ("findings/remedies.py",),
+        lambda folder: with_line(folder / "findings/remedies.py", "TABLE: tuple", line),
+    )  # fmt: skip
+    assert before["remedy"] == "exponential in FP32"
+    assert after["remedy"] == "sample" and after["change"].endswith("type a sample")
+    assert after["sure"].startswith("tried here, and this fault is gone")
+
+
+SILENT = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose
+
+model = nn.Linear(4, 2)
+found = diagnose(model, lambda: model(torch.ones(3, 4)).square().mean())
+print(json.dumps({"kinds": [each.kind for each in found.findings], "texts": list(map(str, found.findings))}))
+"""
+SAMPLE = '''"""Losses above a tenth: a sample of a finding."""
+
+from halfscope.torch.diagnose.silent.silent import Silent, seen_alone
+from halfscope.torch.findings.finding import Finding
+
+
+def _look(steps):
+    return [steps.exact.loss] if steps.exact.loss > 0 else []
+
+
+def _words(steps, loss, sure):
+    return Finding("sample", "type a sample", f"the loss is above 0 in {steps.session.format.label}.", sure)
+
+
+SAMPLE = Silent("sample", _look, seen_alone("seen in FP32"), _words)
+'''
+
+
+def test_a_silent_finding_is_one_file_and_its_line(added: Any) -> None:
+    """With the line that imports the file."""
+
+    def add(folder: Path) -> None:
+        (folder / "diagnose/silent/sample.py").write_text(SAMPLE)
+        table = folder / "diagnose/silent/silent_table.py"
+        with_line(table, "from __future__", "from halfscope.torch.diagnose.silent.sample import SAMPLE")
+        with_line(table, "    LOST_UPDATES,", "    SAMPLE,")
+
+    before, after = added(SILENT, ("diagnose/silent/silent_table.py",), add)
+    assert before["kinds"] == [] and after["kinds"] == ["sample"]
+    assert after["texts"] == ["type a sample\n  Why: the loss is above 0 in FP16.\n  Sure: seen in FP32"]
