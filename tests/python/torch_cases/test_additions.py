@@ -198,3 +198,103 @@ def test_a_silent_finding_is_one_file_and_its_line(added: Any) -> None:
     before, after = added(SILENT, ("diagnose/silent/silent_table.py",), add)
     assert before["kinds"] == [] and after["kinds"] == ["sample"]
     assert after["texts"] == ["type a sample\n  Why: the loss is above 0 in FP16.\n  Sure: seen in FP32"]
+
+
+COUNTED = """
+import json, sys, torch
+from pathlib import Path
+from torch import nn
+from halfscope.torch import watch
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+out = Path(sys.argv[1]) / "run"
+try:
+    with watch(model, every=1, optimizer=optimizer, format="elements", out=out, ranks="alone") as watched:
+        model(torch.ones(3, 4)).sum().backward()
+        optimizer.step()
+    line = next(out.rglob("metrics.jsonl")).read_text().splitlines()[0]
+    print(json.dumps({"line": json.loads(line), "verdict": watched.verdict()}))
+except ValueError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+COUNTER = '''"""Elements of a step's tensors: a sample of a counter."""
+
+from collections import Counter
+
+from halfscope.torch.counts.blocks import BlockWeights
+
+
+class Elements:
+    def __init__(self):
+        self.format, self.formats, self.found, self.steps = "elements", {}, Counter(), 0
+
+    def count(self, role, tensor, given, scale=1.0):
+        self.found[f"{role} {tensor}"] += given.numel()
+
+    def count_all(self, role, tensors, scale):
+        for name, tensor in tensors.items():
+            self.count(role, name, tensor)
+
+    recount = count_all
+
+    def finish(self):
+        pass
+
+    def gradients(self, scale):
+        return None
+
+    def line(self):
+        return {"elements": dict(self.found)}
+
+    def histogram_lines(self, step):
+        return []
+
+    def draw(self, board, step):
+        pass
+
+    def add(self, seen):
+        self.steps += 1
+        self.found += seen.found
+
+
+class ElementCounter:
+    knows_scale, unseen, format = False, "Not looked at: numbers.", "elements"
+
+    def __init__(self, format):
+        pass
+
+    @staticmethod
+    def takes(format):
+        return format == "elements"
+
+    def observe(self):
+        return Elements()
+
+    totals = observe
+
+    def weights(self, owned):
+        return BlockWeights(owned)
+
+    def merge(self, seen, ranks, scale):
+        pass
+
+    def words(self, totals, about):
+        return f"{sum(totals.found.values())} elements."
+'''
+
+
+def test_a_counter_is_one_file_and_its_line(added: Any) -> None:
+    """The steps, the run's folder and the report take it as they take histograms and blocks."""
+
+    def add(folder: Path) -> None:
+        (folder / "counts/element_counter.py").write_text(COUNTER)
+        table = folder / "counts/counters.py"
+        with_line(table, "from __future__", "from halfscope.torch.counts.element_counter import ElementCounter")
+        with_line(table, "COUNTERS = (", "    ElementCounter,")
+
+    before, after = added(COUNTED, ("counts/counters.py",), add)
+    assert "format='elements'" in before["error"]
+    counted = {"activation ": 6, "weight_gradient weight": 8, "weight_gradient bias": 2, "weight weight": 8}
+    assert {name: after["line"]["elements"][name] for name in counted} == counted
+    assert after["line"]["format"] == "elements" and after["verdict"].endswith("elements.")

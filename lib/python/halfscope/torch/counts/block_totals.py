@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from halfscope.torch.counts.block_table import BlockRow, BlockTable
-from halfscope.torch.counts.blocks import BlockObservations, Seen
+from halfscope.torch.counts.blocks import BlockObservations
 
 
 class BlockTotals:
@@ -15,8 +15,7 @@ class BlockTotals:
         self.rows: dict[tuple[str, str], BlockRow] = {}  # by tensor and role
         self.unreadable: dict[str, str] = {}  # by tensor
 
-    def add(self, seen: Seen) -> None:
-        assert isinstance(seen, BlockObservations)
+    def add(self, seen: BlockObservations) -> None:
         self.steps += 1
         for (role, tensor), counts in seen.counts.items():
             self.rows.setdefault((tensor, role), BlockRow(tensor, role, self.format)).counts.merge(counts)

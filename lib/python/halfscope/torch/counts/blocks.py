@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 
 import torch
 
 from halfscope import BlockCounts, count_blocks
-from halfscope.torch.counts.histograms import AT_OPTIMIZER, Observations
+from halfscope.results.json_files import finite_or_none
+from halfscope.torch.counts.block_table import COUNTED, BlockRow
+from halfscope.torch.counts.counter import Canvas, Seen
+from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.tensors.elements import Unreadable, format_of, on_host
 
 WEIGHT = "weight"
@@ -59,6 +63,33 @@ class BlockObservations:
     def finish(self) -> None:
         """Nothing: no count waits for a device."""
 
+    def gradients(self, scale: float) -> None:
+        """Nothing: a block's own scale takes the loss scale up."""
+
+    def line(self) -> dict:
+        """The `blocks` of a line of metrics.jsonl: effects of the format on each tensor."""
+        records = [
+            {
+                "tensor": tensor, "role": role, **{name: getattr(found, name) for name in COUNTED},
+                "relative_error": finite_or_none(found.relative_error()),
+                "scales_log2": found.scale_range(self.format),
+            }
+            for (role, tensor), found in self.counts.items()
+        ]  # fmt: skip
+        return {"blocks": records}
+
+    def histogram_lines(self, step: int) -> list[dict]:
+        """None."""
+        return []
+
+    def draw(self, board: Canvas, step: int) -> None:
+        """Shares of elements that are flushed, and signal-to-noise ratios."""
+        for (role, tensor), counts in self.counts.items():
+            row = BlockRow(tensor, role, self.format, counts)
+            board.scalar(f"flushed by {self.format}, {role}/{tensor}", row.flushed_fraction, step)
+            if isfinite(row.decibels):  # no number of tensors without error or without signal
+                board.scalar(f"signal over noise of {self.format}, dB, {role}/{tensor}", row.decibels, step)
+
 
 class BlockWeights:
     """An optimizer's parameters, counted as a step leaves them; as `Weights` without copies."""
@@ -74,6 +105,3 @@ class BlockWeights:
 
     def count_updates(self, seen: Seen) -> None:
         seen.count_all(WEIGHT, dict(self.parameters), 1.0)
-
-
-Seen = Observations | BlockObservations

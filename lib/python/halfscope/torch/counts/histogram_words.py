@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from halfscope import Histogram
 from halfscope.formats import Format, label
 from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, together
+from halfscope.torch.counts.histogram_sums import together
+from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE
 from halfscope.torch.counts.totals import Totals
 from halfscope.torch.words import called, listed, number, percent
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf, log2
 
 import numpy as np
 import torch
 
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats
+from halfscope.results.loss_scales import GRADIENTS
+from halfscope.torch.counts.counter import Canvas
+from halfscope.torch.counts.histogram_sums import power_of_two, together
+from halfscope.torch.counts.records import gradient_record, histogram_records, tensor_records, update_records
 from halfscope.torch.device.waiting import Waiting, counting_of, region_of, update_counters
 from halfscope.torch.tensors.elements import Unreadable, elements_of, format_of
 
@@ -160,15 +163,24 @@ class Observations:
         scale, found = self.scales[key], self.histograms[key]
         return found if scale == 1 else found.scaled(power_of_two(1 / scale))
 
+    def gradients(self, scale: float) -> dict:
+        """All weight gradients, for a replay of loss scalers."""
+        return gradient_record(self, scale)
 
-def power_of_two(scale: float) -> float:
-    """The nearest power of two: binades cannot be shifted by a fraction. 1 of a scale that is infinite, or was."""
-    return 2.0 ** round(log2(scale)) if 0 < scale < inf else 1.0
+    def line(self) -> dict:
+        """Counts of a line of metrics.jsonl."""
+        return {"tensors": tensor_records(self), "updates": update_records(self), "reductions": []}
 
+    def histogram_lines(self, step: int) -> list[dict]:
+        """Lines of histograms.jsonl."""
+        return histogram_records(self, step)
 
-def together(histograms: Iterable[Histogram], format: str) -> Histogram:
-    """The counts of several, all for `format`, as one histogram."""
-    total = Histogram(format=format)
-    for found in histograms:
-        total.merge(found)
-    return total
+    def draw(self, board: Canvas, step: int) -> None:
+        """Histograms of all tensors, and shares of the gradients that the format flushes."""
+        for (role, tensor), histogram in self.histograms.items():
+            if histogram.nonzero:
+                board.histogram(f"log2 {role}/{tensor}", histogram, step)
+        for role in GRADIENTS:
+            share = together(self.unscaled(role).values(), self.format).what_if(1.0).flushed_fraction
+            by = "" if self.format == "fp16" else f"by {self.format} "
+            board.scalar(f"flushed {by}without loss scale/{role}", share, step)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.counts.blocks import Seen
+from halfscope.torch.counts.counter import Seen
 from halfscope.torch.counts.histograms import OPTIMIZER_STATE
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from halfscope import Histogram
-from halfscope.results.json_files import finite_or_none
-from halfscope.torch.counts.block_table import COUNTED
-from halfscope.torch.counts.blocks import BlockObservations
-from halfscope.torch.counts.histograms import Observations, power_of_two, together
+from halfscope.torch.counts.histogram_sums import power_of_two, together
+
+if TYPE_CHECKING:
+    from halfscope.torch.counts.histograms import Observations
 
 
 def histogram_records(seen: Observations, step: int) -> list[dict]:
@@ -34,18 +36,6 @@ def update_records(seen: Observations) -> list[dict]:
             "applied_over_intended": found.applied_over_intended,
         }
         for tensor, found in seen.updates.items()
-    ]  # fmt: skip
-
-
-def block_records(seen: BlockObservations) -> list[dict]:
-    """The `blocks` of a line of metrics.jsonl: effects of a block format on each tensor."""
-    return [
-        {
-            "tensor": tensor, "role": role, **{name: getattr(found, name) for name in COUNTED},
-            "relative_error": finite_or_none(found.relative_error()),
-            "scales_log2": found.scale_range(seen.format),
-        }
-        for (role, tensor), found in seen.counts.items()
     ]  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from halfscope import Explorer, Histogram, ScaleAdvice, advise_scale
 from halfscope._core import ExplorerData
 from halfscope.formats import describe
 from halfscope.results.loss_scales import GRADIENTS, gradient_name
-from halfscope.torch.counts.blocks import Seen
-from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled, together
+from halfscope.torch.counts.histogram_sums import together
+from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
 
 ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
 NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
@@ -39,8 +39,7 @@ class Totals:
         self._judged: dict[tuple[str, str], Histogram | None] = {}
         self._asked: dict[tuple[str, str], int] = {}  # log2 of the smallest scale that fits it
 
-    def add(self, seen: Seen) -> None:
-        assert isinstance(seen, Observations)
+    def add(self, seen: Observations) -> None:
         self.steps += 1
         self.changed_steps += any(role == AT_OPTIMIZER for role, _ in seen.histograms)
         for key, histogram in seen.all_unscaled():

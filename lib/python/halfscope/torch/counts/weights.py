@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 
 from halfscope._core import KeptWeights
-from halfscope.torch.counts.blocks import Seen
 from halfscope.torch.counts.histograms import Observations
 from halfscope.torch.device.waiting import Region, region_of, where_counted
 from halfscope.torch.tensors.elements import Unreadable, elements_of, format_of
@@ -68,9 +67,8 @@ class Weights:
             known = self._copies[name] = torch.empty(weights.shape, dtype=dtype, device=weights.device)
         known.copy_(weights)
 
-    def count_updates(self, seen: Seen) -> None:
+    def count_updates(self, seen: Observations) -> None:
         """Counts what the step did to the weights that were kept before it."""
-        assert isinstance(seen, Observations)
         now = [_laid_out(self.parameters[name], kept) for name, kept in self._plain.items()]
         for name, moved in zip(self._plain, self._kept.moved([region for region, _ in now], seen.format)):
             seen.updates[name] = moved.counters

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from math import isfinite, log2
+from math import log2
 from typing import Any
 
 from halfscope import Histogram
-from halfscope.results.loss_scales import GRADIENTS
-from halfscope.torch.counts.block_table import BlockRow
-from halfscope.torch.counts.blocks import BlockObservations, Seen
-from halfscope.torch.counts.histograms import Observations, together
+from halfscope.torch.counts.counter import Seen
 
 
 class Board:
@@ -23,24 +20,14 @@ class Board:
         self._writer: Any = _open(target) if isinstance(target, (str, os.PathLike)) else target
 
     def add(self, step: int, scale: float, seen: Seen) -> None:
-        self._add_histograms(step, seen) if isinstance(seen, Observations) else self._add_blocks(step, seen)
-        self._writer.add_scalar("loss scale, log2", log2(scale), step)
+        seen.draw(self, step)
+        self.scalar("loss scale, log2", log2(scale), step)
 
-    def _add_blocks(self, step: int, seen: BlockObservations) -> None:
-        for (role, tensor), counts in seen.counts.items():
-            row = BlockRow(tensor, role, seen.format, counts)
-            self._writer.add_scalar(f"flushed by {seen.format}, {role}/{tensor}", row.flushed_fraction, step)
-            if isfinite(row.decibels):  # no number of tensors without error or without signal
-                self._writer.add_scalar(f"signal over noise of {seen.format}, dB, {role}/{tensor}", row.decibels, step)
+    def scalar(self, name: str, value: float, step: int) -> None:
+        self._writer.add_scalar(name, value, step)
 
-    def _add_histograms(self, step: int, seen: Observations) -> None:
-        for (role, tensor), histogram in seen.histograms.items():
-            if histogram.nonzero:
-                self._writer.add_histogram_raw(f"log2 {role}/{tensor}", **_log2_buckets(histogram), global_step=step)
-        for role in GRADIENTS:
-            share = together(seen.unscaled(role).values(), seen.format).what_if(1.0).flushed_fraction
-            by = "" if seen.format == "fp16" else f"by {seen.format} "
-            self._writer.add_scalar(f"flushed {by}without loss scale/{role}", share, step)
+    def histogram(self, name: str, histogram: Histogram, step: int) -> None:
+        self._writer.add_histogram_raw(name, **_log2_buckets(histogram), global_step=step)
 
     def close(self) -> None:
         self._writer.close() if self._owned else self._writer.flush()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from halfscope.torch.counts.blocks import Seen
-from halfscope.torch.counts.histograms import Observations
-from halfscope.torch.counts.records import gradient_record
+from halfscope.torch.counts.counter import Seen
 from halfscope.torch.steps.board import Board
 from halfscope.torch.steps.run_folder import RunFolder
 
@@ -37,8 +35,9 @@ class Records:
 
     def add(self, record: dict[str, Any], seen: Seen | None) -> None:
         """seen: of a watched step."""
-        if isinstance(seen, Observations):
-            record["gradients"] = gradient_record(seen, record["scale"])
+        gradients = None if seen is None else seen.gradients(record["scale"])
+        if gradients is not None:
+            record["gradients"] = gradients
             self._trace.append(json.dumps({key: record[key] for key in ("step", "scale", "gradients")}))
         if seen is not None and self._board:
             self._board.add(record["step"], record["scale"], seen)

@@ -15,9 +15,7 @@ from halfscope._core import confidence_95
 from halfscope.formats import label
 from halfscope.results.arms import WATCHED as ARM
 from halfscope.results.json_files import FORMAT_VERSION, finite_or_none
-from halfscope.torch.counts.blocks import Seen
-from halfscope.torch.counts.histograms import Observations
-from halfscope.torch.counts.records import block_records, histogram_records, tensor_records, update_records
+from halfscope.torch.counts.counter import Seen
 from halfscope.whole_files import write_whole
 
 
@@ -71,11 +69,8 @@ class RunFolder:
         if record["loss"] is not None:
             self._last_loss = record["loss"]
         if seen is not None:
-            if isinstance(seen, Observations):
-                record |= {"tensors": tensor_records(seen), "updates": update_records(seen), "reductions": []}
-                self._append("histograms.jsonl", histogram_records(seen, record["step"]))
-            else:
-                record["blocks"] = block_records(seen)
+            record |= seen.line()
+            self._append("histograms.jsonl", seen.histogram_lines(record["step"]))
             self._note_formats(seen)
             if seen.format != "fp16":  # as records without a format are
                 record["format"] = seen.format

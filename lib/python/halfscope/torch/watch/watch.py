@@ -11,9 +11,7 @@ import torch
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.formats import label
 from halfscope.torch.counts.block_table import BlockTable
-from halfscope.torch.counts.block_totals import BlockTotals
-from halfscope.torch.counts.block_words import block_verdict
-from halfscope.torch.counts.histogram_words import Circumstances, verdict
+from halfscope.torch.counts.histogram_words import Circumstances
 from halfscope.torch.counts.ranks import Counted, ranks_of
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.findings.finding import wrapped
@@ -26,10 +24,6 @@ from halfscope.torch.watch.watcher import Book, StepWatcher
 _UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
 _OUTSIDE = "operations outside of the model, such as the loss; the backward pass; roundings that add up between layers"
 _BETWEEN = "operations between layers, such as products, masks and softmax"
-_UNSEEN_BLOCKS = (
-    "Not looked at: blocks along other axes, as the operands of a backward pass have them. "
-    "halfscope.torch.emulate(...).operands() has the operands of all products."
-)
 
 
 def watch(
@@ -91,10 +85,11 @@ class Watch:
 
     def __init__(self, model: torch.nn.Module, plan: Plan, trainers: Trainers, outputs: Outputs) -> None:
         self._watcher = StepWatcher(model, plan, trainers)
-        counted = Counted(self.layers, self._watcher.parameters, plan.format, plan.optimizer_state)
+        counted = Counted(self.layers, self._watcher.parameters, plan.counter, plan.optimizer_state)
         self._ranks = ranks_of(outputs.ranks, counted)
         self._records = Records(outputs.open(self._ranks.first))
-        self._totals = plan.totals()
+        self._counter = plan.counter
+        self._totals = plan.counter.totals()
         settings = {"every": plan.every, "loss_scale": "none" if trainers.scaler is None else "dynamic"}
         self._records.begin(settings if plan.format == "fp16" else {**settings, "format": plan.format})
         self._watcher.start(model, Book(self._ranks, self._totals, self._records))
@@ -140,8 +135,8 @@ class Watch:
                 self.explore().write(page)
 
     def _not_looked_at(self) -> str:
-        if isinstance(self._totals, BlockTotals):
-            return wrapped(_UNSEEN_BLOCKS)
+        if self._counter.unseen:
+            return wrapped(self._counter.unseen)
         return _UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE)
 
     def explore(self) -> Explorer:
@@ -157,8 +152,7 @@ class Watch:
         )  # fmt: skip
         operations = watcher.operations
         seen = [] if operations is None else operations.words()
-        totals = self._totals
-        counted = block_verdict(totals, about) if isinstance(totals, BlockTotals) else verdict(totals, about)
+        counted = self._counter.words(self._totals, about)
         text = "\n".join([*seen, counted, *watcher.scaler_steps.words()])
         finding = None if operations is None else operations.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
@@ -187,17 +181,19 @@ class Watch:
         "weight_gradient" (of the backward pass) and "optimizer_state" where it was asked for. Raises ValueError for a
         format without blocks.
         """
-        if not isinstance(self._totals, BlockTotals):
+        if self._counter.knows_scale:
             raise ValueError(f"blocks: {self.format} has none; histograms() has its counts")
-        return self._totals.table()
+        table: BlockTable = self._totals.table()
+        return table
 
     def _for_a_loss_scale(self, method: str) -> Totals:
-        if isinstance(self._totals, BlockTotals):
+        if not self._counter.knows_scale:
             raise ValueError(
                 f"{method}: each block of {self.format} has a scale of its own, whatever the loss scale is; "
                 "blocks() has its counts"
             )
-        return self._totals
+        totals: Totals = self._totals
+        return totals
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights for the watched format; options as it has."""

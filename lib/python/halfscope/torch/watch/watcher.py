@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import torch
 
 from halfscope._core import set_thread_count
-from halfscope.torch.counts.block_totals import BlockTotals
-from halfscope.torch.counts.blocks import Seen
+from halfscope.torch.counts.counter import Seen, Totals
 from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.counts.optimizer_states import OptimizerStates
 from halfscope.torch.counts.ranks import Alone, Ranks
-from halfscope.torch.counts.totals import Totals
 from halfscope.torch.steps.backward_gradients import BackwardGradients, hook_gradient
 from halfscope.torch.steps.fused_optimizer import scale_left, will_skip
 from halfscope.torch.steps.optimizers import StepHooks, parameters_of, stepping_scaler
@@ -34,7 +32,7 @@ class Book(NamedTuple):
     """Where the observations of a step go when it ends."""
 
     ranks: Alone | Ranks
-    totals: Totals | BlockTotals
+    totals: Totals
     records: Records
 
 
@@ -55,7 +53,7 @@ class StepWatcher:
         if not self.layers.named() and not self.parameters:
             raise ValueError("watch: no layer and no parameter has a name that include and exclude leave")
         owned = list(map(self._owned_by, self._optimizers))
-        self._weights = list(map(plan.weights, owned))
+        self._weights = list(map(plan.counter.weights, owned))
         self._states = list(map(OptimizerStates, self._optimizers, owned)) if plan.optimizer_state else []
         trained = set().union(*map(parameters_of, self._optimizers))
         if not any(id(parameter) in trained for parameter in model.parameters()):
@@ -119,7 +117,7 @@ class StepWatcher:
         return self.steps == 0 or (self.steps + 1) % self._plan.every == 0
 
     def _begin_step(self) -> None:
-        self._seen = self._plan.observe() if self._observes() else None
+        self._seen = self._plan.counter.observe() if self._observes() else None
         self._stepped = self._forward_begun = False
         self._loss = self._known_scale = None
         if self._seen is None:
