@@ -77,11 +77,13 @@ TRAITS = {
     Trait.COPIES: "_to_copy clone",
     Trait.OF_VECTORS: "dot vdot addr",
 }
+# Rows of later operations have columns of their own choice.
+LISTED = {name for names in [*GROUPS.values(), *FACTORS.values(), AUTOCAST, *TRAITS.values()] for name in names.split()}
 
 
-@pytest.mark.parametrize("trait", Trait, ids=lambda trait: trait.name)
+@pytest.mark.parametrize("trait", TRAITS, ids=lambda trait: trait.name)
 def test_a_trait_has_the_operations_that_the_list_of_its_question_had(trait: Trait) -> None:
-    assert named(trait) == set(TRAITS[trait].split())
+    assert named(trait) & LISTED == set(TRAITS[trait].split())
 
 
 def test_a_name_of_several_traits_has_one_of_them() -> None:
@@ -92,7 +94,7 @@ def test_a_name_of_several_traits_has_one_of_them() -> None:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_has_the_operations_that_rules_name_by_it(group: str) -> None:
-    assert {name for name, row in TABLE.items() if row.group.value == group} == set(GROUPS[group].split())
+    assert {name for name in LISTED if TABLE[name].group.value == group} == set(GROUPS[group].split())
 
 
 def test_products_and_norms_are_groups_by_their_arithmetic() -> None:
@@ -103,12 +105,12 @@ def test_products_and_norms_are_groups_by_their_arithmetic() -> None:
 
 def test_columns_are_what_other_lists_had() -> None:
     for first, names in FACTORS.items():
-        assert {name for name, row in TABLE.items() if row.first == first} == set(names.split())
-    assert {name for name, row in TABLE.items() if row.autocast} == set(AUTOCAST.split())
-    called = {name: row.called for name, row in TABLE.items() if row.called}
+        assert {name for name in LISTED if TABLE[name].first == first} == set(names.split())
+    assert {name for name in LISTED if TABLE[name].autocast} == set(AUTOCAST.split())
+    called = {name: TABLE[name].called for name in LISTED if TABLE[name].called}
     assert called == {"_to_copy": "to", "_safe_softmax": "softmax"}
     nan = {"_softmax": "inf - inf", "_safe_softmax": "inf - inf", "mul": "0 * inf", "div": "inf / inf"}
-    assert {name: row.nan for name, row in TABLE.items() if row.nan} == nan
+    assert {name: TABLE[name].nan for name in LISTED if TABLE[name].nan} == nan
 
 
 @pytest.mark.parametrize("text, message", [
