@@ -11,6 +11,7 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.parameters import Parameters
 from halfscope.torch.emulate.places import Places
+from halfscope.torch.emulate.step import Step
 from halfscope.torch.policy import Policy
 
 
@@ -18,7 +19,7 @@ def arithmetic() -> EmulatedArithmetic:
     """Emulation under policy fp32, so that only tensors of 16 bits are emulated, uncounted."""
     model, policy, book = torch.nn.Identity(), Policy("fp32", None, {}), Book(1, "fp16")
     book.enabled = False
-    caster = Caster(book, 0)
+    caster = Caster(book, 0, Step())
     return EmulatedArithmetic(
         policy, Places(model, policy), caster, Parameters(model, policy, caster), ModeOptions(strict=True)
     )

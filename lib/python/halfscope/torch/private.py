@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 CHECKED = ("2.15",)
 
@@ -71,6 +71,11 @@ def without_function_modes() -> Any:
 def without_dispatch_modes() -> Any:
     """While the result lives, dispatch modes are passed by."""
     return torch._C._DisableTorchDispatch()
+
+
+def without_modes() -> Any:
+    """A context without dispatch modes; types of tensors with a dispatch of their own keep it."""
+    return _disable_current_modes()
 
 
 def is_in_transform() -> bool:

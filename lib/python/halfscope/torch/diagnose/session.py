@@ -11,12 +11,11 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.diagnose.recorder import Ran, Recorder
+from halfscope.torch.diagnose.recorder import Recorder
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
 from halfscope.torch.events.change import Override
-from halfscope.torch.events.source import current_site
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.snapshot import Snapshot
 
@@ -61,18 +60,10 @@ class Session:
         """The step in the format, with remedies where given."""
         recorder = Recorder(self.format, self.scale)
         options = Options(
-            compare_steps=frozenset({1}), every=1, attention=self.attention, changes=dict(overrides or {})
-        )
+            compare_steps=frozenset({1}), every=1, attention=self.attention, changes=dict(overrides or {}),
+            observers=recorder.observers,
+        )  # fmt: skip
         emulation = Emulation(self.trainee, policy or self.policy, options)
-
-        def observe(shadows: Any, arithmetic: Any) -> None:
-            recorder.attach(shadows, arithmetic)
-            arithmetic.find_site = current_site
-            arithmetic.operands.see_cast = recorder.see_cast
-            shadows.compares = False
-            shadows.observer = lambda *about: recorder.see(Ran(*about))
-
-        emulation._found.observe, emulation._found.describes = observe, False
         self._restore()
         with emulation:
             loss = self._run_step()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import torch
 
 from halfscope import Histogram, UpdateCounters
 from halfscope._core import count_floats, describe_quantizer
@@ -91,17 +94,36 @@ class Book:
         self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
         self._fault: FirstOverflow | None = None
         self.harmless: FirstOverflow | None = None  # later numbers are as in FP32
-        self.describe: Callable[[FirstOverflow, str, Any], None] | None = None  # is told of the first overflows
         self._scaled: FirstOverflow | None = None  # a gradient's, at a loss scale
         self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
         self.nonzero_decays = self.lost_decays = 0  # multiplications of weights by a factor below 1
         self.scale = 1.0  # the loss scale of the step under way
-        self.enabled = True
-        self.is_recomputing: Callable[[], bool] = lambda: False  # a recomputed tensor is counted already
+        self.enabled = True  # not in an evaluation
+        self._is_recomputing: Callable[[], bool] = lambda: False  # a recomputed tensor is counted already
         self.seen: Observations | None = None
         self.shards: ShardCounts | None = None  # for a model that several ranks share
         self._formats: dict[str, str] = {}
+
+    def follow(self, is_recomputing: Callable[[], bool], shards: ShardCounts | None) -> None:
+        """A training begins to write into it; shards: where several ranks share the model."""
+        self._is_recomputing, self.shards = is_recomputing, shards
+
+    def begin_forward(self) -> None:
+        """A forward pass begins, which is an evaluation where nothing records gradients."""
+        self.enabled = torch.is_grad_enabled()
+
+    def begin_backward(self) -> None:
+        self.enabled = True
+
+    @contextmanager
+    def for_all_ranks(self) -> Iterator[None]:
+        """Counts that are entered inside are all ranks'; those of this rank's shards begin anew behind it."""
+        shards, self.shards = self.shards, None
+        try:
+            yield
+        finally:
+            self.shards = None if shards is None else ShardCounts(shards.is_first, shards.sharded)
 
     def seeks_overflow(self, counted: Counted | None) -> bool:
         """Whether the first number that is not finite may be among these; an overflow of the cast itself is."""
@@ -134,7 +156,7 @@ class Book:
 
     def counts(self) -> bool:
         """Whether a cast is counted now."""
-        return self.enabled and not self.is_recomputing()
+        return self.enabled and not self._is_recomputing()
 
     def casts(self) -> dict[tuple[str, str], CastTotals]:
         """The training's; those of evaluations where nothing was trained."""
@@ -142,7 +164,7 @@ class Book:
 
     def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
-        if self.is_recomputing():
+        if self._is_recomputing():
             round("none")
             return None
         histogram = None
@@ -155,20 +177,21 @@ class Book:
             self._formats[quantizer] = str(describe_quantizer(quantizer)["format"])
         return self._formats[quantizer]
 
-    def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> None:
+    def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> FirstOverflow | None:
+        """Enters a cast; returns its overflow where that is the first one, or the first at a loss scale."""
         if counted is None:
-            return
+            return None
         key, counts = (role, tensor), counted.counts
         if not self.enabled:
             self.evaluated.setdefault(key, CastTotals(quantizer)).add(counts)
-            self._note_overflow((role, tensor, quantizer), counted)
-            return
+            return self._note_overflow(role, tensor, counted)
         self._totals_of(key).setdefault(key, CastTotals(quantizer)).add(counts)
-        self._note_overflow((role, tensor, quantizer), counted)
+        first = self._note_overflow(role, tensor, counted)
         if self.seen is not None and counted.histogram is not None:
             scale = counted.scale if role.endswith("gradient") else 1.0
             self.seen.add(role, tensor, counted.histogram, scale)
             self.seen.formats[role, tensor] = "fp32"
+        return first
 
     @property
     def seeks_fault(self) -> bool:
@@ -180,15 +203,14 @@ class Book:
         if self._fault is found:
             self._fault, self.harmless = None, self.harmless or found
 
-    def _note_overflow(self, about: tuple[str, str, str], counted: Counted) -> None:
-        """about: role, tensor, quantizer."""
-        (role, tensor, quantizer), counts = about, counted.counts
+    def _note_overflow(self, role: str, tensor: str, counted: Counted) -> FirstOverflow | None:
+        counts = counted.counts
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if not counts.overflow + nonfinite:
-            return
+            return None
         is_known = self._fault is not None and (self._scaled is not None or not role.endswith("gradient"))
         if is_known:
-            return
+            return None
         site = current_site() if role in ("activation", "weight") else None
         found = FirstOverflow(
             self.step, tensor, role, counts.overflow, counts.nonfinite, counts.elements, site, self.scale
@@ -197,8 +219,7 @@ class Book:
             self._scaled = self._scaled or found
         else:
             self._fault = self._fault or found
-        if self.describe is not None and (found is self._scaled or found is self._fault):
-            self.describe(found, quantizer, counts)
+        return found if found is self._scaled or found is self._fault else None
 
     def _totals_of(self, key: tuple[str, str]) -> dict[tuple[str, str], CastTotals]:
         """Totals by key; a shard's wait for the end of the step, when the ranks add them up."""

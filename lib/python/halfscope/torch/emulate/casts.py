@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,9 @@ import torch
 
 from halfscope import UpdateCounters, _core, lost_updates
 from halfscope.torch.emulate.book import Book
+from halfscope.torch.emulate.step import Step
+from halfscope.torch.events.ran import Cast
+from halfscope.torch.private import without_modes
 
 _NO_NAME = ""
 
@@ -23,12 +26,11 @@ class Caster:
     Numbers that are rounded once more in a step, as activation checkpointing does, belong to the call that they had.
     """
 
-    def __init__(self, book: Book, seed: int) -> None:
-        self._book, self._seed = book, seed
+    def __init__(self, book: Book, seed: int, step: Step) -> None:
+        """step: its observers are told of each cast that is counted."""
+        self._book, self._seed, self.step = book, seed, step
         self._casts: dict[tuple[str, str], Any] = {}
         self._calls: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # in this step, by numbers' checksum
-        self.see: Callable[[torch.Tensor, torch.Tensor, tuple[str, str, str]], None] | None = None  # in compared steps
-        self.trail: Any = None  # for a training whose first overflow is to be described
         self._first: int | None = None  # first of a shard's elements in the whole tensor; None for whole tensors
 
     @contextmanager
@@ -53,17 +55,35 @@ class Caster:
 
     def round(self, tensor: torch.Tensor, quantizer: str, role: str, name: str, operands: Any = ()) -> None:
         """Rounds in place a float32 tensor that lies without gaps; `operands` are what it was computed from."""
-        before = None if self.see is None else tensor.detach().clone()
-        counts = self.round_unnamed(tensor, quantizer, role, name)
-        if self.see is not None and before is not None and counts is not None:
-            self.see(before, tensor, (quantizer, role, name))
+        before = _copy(tensor) if self.step.plan.has_numbers_before else None
+        counts = self._round(tensor, quantizer, role, name)
+        if counts is not None and self.step.plan.of_casts:
+            self.step.cast(Cast(role, name, quantizer, counts.counts, tensor, before=before))
+        self._enter(tensor, (role, name, quantizer), counts, operands)
+
+    def round_copy(self, original: torch.Tensor, copy: torch.Tensor, quantizer: str, role: str, name: str) -> None:
+        """Rounds a copy of a tensor that is somebody else's."""
+        counts = self._round(copy, quantizer, role, name)
+        if counts is not None and self.step.plan.of_casts:
+            before = original.detach() if self.step.plan.has_numbers_before else None
+            self.step.cast(Cast(role, name, quantizer, counts.counts, copy, original, before))
+        self._enter(copy, (role, name, quantizer), counts, (original,))
+
+    def _enter(self, tensor: torch.Tensor, about: tuple[str, str, str], counts: Any, operands: Any) -> None:
+        """Enters counts into the book; about: role, name and quantizer."""
         if self._book.seeks_overflow(counts) and _has_infinity(operands) and not tensor.isnan().any():
             counts = counts._replace(is_inherited=True)
-        if self._book.counts_copies(role) or (tensor.dim() and self._first is not None):
-            self._book.add(role, name, quantizer, counts)
+        if self._book.counts_copies(about[0]) or (tensor.dim() and self._first is not None):
+            self.owe(*about, counts)
 
-    def round_unnamed(self, tensor: torch.Tensor, quantizer: str, role: str, name: str = _NO_NAME) -> Any:
-        """The same, whose counts the caller gives to the book when the tensor's name is known."""
+    def round_unnamed(self, tensor: torch.Tensor, quantizer: str, role: str) -> Any:
+        """Rounds in place; the caller enters the counts by `owe` when the tensor's name is known."""
+        counts = self._round(tensor, quantizer, role, _NO_NAME)
+        if counts is not None and self.step.plan.of_casts:
+            self.step.cast(Cast(role, _NO_NAME, quantizer, counts.counts, tensor))
+        return counts
+
+    def _round(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> Any:
         cast = self._casts.get((quantizer, role))
         if cast is None:
             cast = self._casts[quantizer, role] = _core.Cast(quantizer, role)
@@ -74,15 +94,13 @@ class Caster:
             "part": self._call_of(host, role, name) if is_stochastic else 0,
         }  # fmt: skip
         first = self._first if self._first and is_stochastic and host.dim() else 0
-        rounded = _round_shard if first else _round
+        rounded = _round_shard if first else _round_whole
         counts = self._book.count(
             host.data_ptr(), host.numel(), quantizer,
             lambda detail: rounded(cast, host, (name, first), {**options, "detail": detail}),
         )  # fmt: skip
         if host is not tensor:
             tensor.copy_(host)
-        if self.trail is not None and self.trail.is_open and counts is not None:
-            self.trail.see_cast(tensor, counts.counts)
         return counts
 
     def round_operand(self, cast: Any, matrix: torch.Tensor, name: str, part: int) -> Any:
@@ -105,7 +123,9 @@ class Caster:
 
     def owe(self, role: str, name: str, quantizer: str, counts: Any) -> None:
         """Enters counts of `round_unnamed`."""
-        self._book.add(role, name, quantizer, counts)
+        first = self._book.add(role, name, quantizer, counts)
+        if first is not None and self.step.plan.of_casts:
+            self.step.overflowed(Cast(role, name, quantizer, counts.counts), first)
 
     def count_update(self, parameter: str, before: torch.Tensor, update: torch.Tensor, quantizer: str) -> None:
         """Enters which of the updates of a weight its format loses."""
@@ -133,7 +153,13 @@ class Caster:
             self.round(copy, quantizer, role, name)
 
 
-def _round(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Without the mode, which is on where a hook rounds a gradient, and would round it for this operation."""
+    with without_modes():
+        return tensor.detach().clone()
+
+
+def _round_whole(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
     return cast.round(host.data_ptr(), host.numel(), about[0], **options)
 
 

@@ -16,6 +16,7 @@ from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulate.arithmetic.product_operands import heads_of
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.operand_book import OperandTable
 from halfscope.torch.emulate.ranks.agreement import agreed, result_of
 from halfscope.torch.emulate.ranks.fully_shard import check_sharding
@@ -31,7 +32,7 @@ from halfscope.torch.search.bisection import Bisection, bisect
 from halfscope.torch.search.candidates import Candidates, keeping_fp32
 from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, errors_at
 from halfscope.torch.steps.optimizers import optimizers_of
-from halfscope.torch.steps.records import Records
+from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.snapshot import Snapshot
 
 
@@ -93,13 +94,11 @@ def emulate(
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
     options = Options(
-        seed, strict, every, frozenset(compare_steps), attention, floor, checked_accumulator(gradient_accumulator)
-    )
+        seed, strict, every, frozenset(compare_steps), attention, floor, checked_accumulator(gradient_accumulator),
+        zeros=zeros,
+    )  # fmt: skip
     parse_attention(attention)
-    emulation = Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
-    if zeros:
-        emulation._found.zeros = ZeroTable()
-    return emulation
+    return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
 
 class Emulation:
@@ -113,9 +112,15 @@ class Emulation:
         self._heads = [name for name in heads if policy.at(name).operands == policy.base.operands]
         self._trainee, self._policy, self._options = trainee, policy, options
         format = policy.histogram_format
-        self._found = Findings(Book(options.every, format), Totals(format))
-        if records is not None:
-            self._found.records = records
+        book = Book(options.every, format)
+        self._found = Findings(
+            book,
+            Totals(format),
+            LiveTrail(Format.of(format), book.excuse),
+            Comparison(floor=options.floor),
+            Records(Sinks(None, None)) if records is None else records,
+            zeros=ZeroTable() if options.zeros else None,
+        )
         self._training: EmulatedTraining | None = None
         self._before: Snapshot | None = None
 
@@ -200,7 +205,7 @@ class Emulation:
     def _finding(self) -> Finding | None:
         """On the first overflow: what to change, and why."""
         first, trail = self.first_overflow, self._found.trail
-        if first is None or trail is None:
+        if first is None:
             return None
         seen = f"seen in step {first.step}" + (f" at a loss scale of {first.scale:g}" if first.scale != 1 else "")
         if first.role in ("master_weight", "optimizer_state"):
@@ -334,7 +339,7 @@ class Emulation:
     def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float | None, Findings]:
         assert self._before is not None
         self._before.restore(self._trainee)
-        options = replace(self._options, compare_steps=frozenset())
+        options = replace(self._options, compare_steps=frozenset(), zeros=False)
         with Emulation(self._trainee, keeping_fp32(self._policy, names), options) as training:
             told = result_of(train())
         return told, training._found

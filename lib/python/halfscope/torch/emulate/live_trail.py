@@ -9,57 +9,59 @@ import torch
 
 import halfscope
 from halfscope.formats import Format
+from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
+from halfscope.torch.events.ran import Call, Cast, Ran
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.kinds import kind_of, terms_of
 from halfscope.torch.findings.operands import Operand
-from halfscope.torch.findings.trail import Ran, Trail, first_tensor, float_tensors
-from halfscope.torch.operations.table import NO_ARITHMETIC, Operation, Trait, named
+from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
+from halfscope.torch.operations.table import Trait, named
 from halfscope.torch.private import storage_key
 
 
-class LiveTrail(Trail):
-    """Follows each step until a fault is found; arithmetic: the emulation's, which runs the operations."""
+class LiveTrail(Trail, Observer):
+    """Follows the steps of a training that come before its first fault."""
 
-    def __init__(self, format: Format, arithmetic: Any, excuse: Callable[[Any], None]) -> None:
+    wants = Wants.SITES | Wants.CASTS
+
+    def __init__(self, format: Format, excuse: Callable[[Any], None]) -> None:
         """excuse: is told of an overflow that did no harm."""
-        super().__init__(format, arithmetic.owner_of)
-        self._arithmetic, self._excuse = arithmetic, excuse
-        self.found: list[tuple[Any, Fault]] = []  # overflows, as the book has them
-        self.is_open = True
-        self._now: tuple[Operation, tuple, dict] | None = None
-        self._rounded: torch.Tensor | None = None
+        super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
+        self._excuse = excuse
+        self._found: list[tuple[Any, Fault]] = []  # overflows, as the book has them
+        self._clear()
+
+    def _clear(self) -> None:
+        self.made: dict[int, Made] = {}
+        self._plan = StepPlan()
+        self._rounded: torch.Tensor | None = None  # the latest tensor of a cast
         self._overflowed: dict[int, tuple] = {}  # by the identity of their counts: the operation that made a tensor
         self._flushed: dict[int, int] = {}  # elements of a storage that became zero when it was rounded
         self._bad: dict[int, Fault] = {}
         self._negative: set[int] = set()  # faults, by identity, whose infinities are all negative
 
-    def begin_step(self, is_open: bool) -> None:
-        """is_open: whether no fault is known yet."""
-        self.is_open = is_open
-        self.made, self._flushed, self._bad, self._overflowed, self._rounded = {}, {}, {}, {}, None
+    def begin_step(self, plan: StepPlan) -> None:
+        self._plan = plan
 
-    def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """Runs an operation, and notes it."""
-        if line.kind in NO_ARITHMETIC:
-            return run(func, line, args, kwargs)
-        outer, self._now = self._now, (line, args, kwargs)
-        try:
-            result = run(func, line, args, kwargs)
-            first = first_tensor(result)
-            if first is not None and first.is_floating_point():
-                made = self._made_of_largest(args) if self._is_fan_in() else self._made_now()
-                if self._bad and made is not None:
-                    self._follow(made, first, args)
-                if made is not None:
-                    self.made[storage_key(first)] = made
-            return result
-        finally:
-            self._now = outer
+    def end_step(self, stepped: bool) -> None:
+        self._clear()
 
-    def _is_fan_in(self) -> bool:
-        place = self._arithmetic.place()
-        return place is not None and place.region is Region.FAN_IN
+    def ran(self, ran: Ran) -> None:
+        """Notes an operation."""
+        first = first_tensor(ran.result)
+        if first is None or not first.is_floating_point():
+            return
+        is_fan_in = ran.place is not None and ran.place.region is Region.FAN_IN
+        made = self._made_of_largest(ran.args) if is_fan_in else self._made_by(ran)
+        if made is None:
+            return
+        if self._bad:
+            self._follow(made, first, ran.args)
+        self.made[storage_key(first)] = made
+
+    def _made_by(self, call: Call) -> Made:
+        return self.note(call, None if call.forward is None else call.forward.site)
 
     def _made_of_largest(self, args: tuple) -> Made | None:
         """The operation that made the largest of the gradients which the engine adds up."""
@@ -67,66 +69,59 @@ class LiveTrail(Trail):
         largest = max(tensors, key=lambda tensor: float(tensor.detach().abs().max()), default=None)
         return None if largest is None else self.made[storage_key(largest)]
 
-    def see_cast(self, tensor: torch.Tensor, counts: Any) -> None:
-        """A tensor has been rounded in place; the book is told of it next, or when its name is known."""
+    def cast(self, call: Call | None, cast: Cast) -> None:
+        """The book notes its overflow next, or when the tensor's name is known."""
+        tensor, counts = cast.tensor, cast.counts
+        if tensor is None:
+            return
         self._rounded = tensor
         if counts.overflow:
             self._overflowed[id(counts)] = (counts, self.maker_of(tensor), storage_key(tensor))
         if counts.flushed:
             self._flushed[storage_key(tensor)] = counts.flushed
 
-    def describe(self, found: Any, quantizer: str, counts: Any) -> None:
-        """An overflow that the book has noted."""
-        rounded = self._rounded
-        if not self.is_open or rounded is None:
+    def overflowed(self, call: Call | None, cast: Cast, first: Any) -> None:
+        rounded, counts = self._rounded, cast.counts
+        if rounded is None or first.role in ("master_weight", "optimizer_state"):
             return
         _, maker, key = self._overflowed.get(id(counts), (counts, self.maker_of(rounded), storage_key(rounded)))
-        made = (maker if found.role.endswith("gradient") else None) or self._made_now()
-        if made is None or found.role in ("master_weight", "optimizer_state"):
+        made = maker if maker is not None and first.role.endswith("gradient") else None
+        if made is None and call is None:
             return
-        fault = self._fault(found, made, (Format.of(quantizer), counts), rounded)
-        self.found.append((found, fault))
+        made = made or self._made_by(call)
+        fault = self._fault(first, made, (Format.of(cast.quantizer), counts, rounded), call)
+        self._found.append((first, fault))
         self._bad[key] = fault
         if not bool((rounded == float("inf")).any()):
             self._negative.add(id(fault))
 
     def fault_of(self, found: Any) -> Fault | None:
         """The fault behind an overflow of the book."""
-        return next((fault for known, fault in self.found if known is found), None)
+        return next((fault for known, fault in self._found if known is found), None)
 
     def _forget(self, fault: Fault) -> None:
-        for overflow in [overflow for overflow, known in self.found if known is fault]:
+        for overflow in [overflow for overflow, known in self._found if known is fault]:
             self._excuse(overflow)
-        self.found = [(overflow, known) for overflow, known in self.found if known is not fault]
+        self._found = [(overflow, known) for overflow, known in self._found if known is not fault]
 
-    def _made_now(self) -> Made | None:
-        if self._now is None:
-            return None
-        (line, args, kwargs), arithmetic = self._now, self._arithmetic
-        place = arithmetic.place()
-        is_backward = arithmetic.in_backward
-        forward = arithmetic.forward() if is_backward else arithmetic.latest
-        ran = Ran(line.name, place, args, kwargs, None, None, forward, is_backward)
-        return self.note(ran, None if forward is None else forward.site)
-
-    def _fault(self, found: Any, made: Made, about: tuple[Format, Any], rounded: torch.Tensor) -> Fault:
-        format, counts = about
+    def _fault(self, found: Any, made: Made, about: tuple[Format, Any, torch.Tensor], call: Call | None) -> Fault:
+        """about: the format, counts of the cast, and the tensor that it rounded."""
+        format, counts, rounded = about
         region = "backward" if found.role.endswith("gradient") else "forward"
         fault = Fault(
             made, format, region, "gradient", counts.max_abs, counts.overflow or counts.nonfinite, counts.elements,
             sources=self.sources_of(made), scale=found.scale,
         )  # fmt: skip
-        if region == "backward" or self._now is None:
+        if region == "backward" or call is None:
             return fault
-        line, args, kwargs = self._now
-        tensors = [tensor for tensor in float_tensors((args, kwargs)) if tensor.dim()]
+        tensors = [tensor for tensor in float_tensors((call.args, call.kwargs)) if tensor.dim()]
         fault.operands = list(map(self._operand, tensors))
         fault.has_weight = any(self._owner_of(tensor) is not None for tensor in tensors)
         if found.role == "weight" or found.tensor.endswith(".input"):
             fault.kind = "cast"
         else:
-            ran = Ran(line.name, None, args, kwargs, None, None, None)
-            fault.kind, fault.terms = kind_of(made, fault.operands, rounded), terms_of(ran, rounded)
+            fault.kind = kind_of(made, fault.operands, rounded)
+            fault.terms = terms_of(call.operation, call.args, rounded)
             fault.nan_at = made if bool(rounded.isnan().any()) else None
         return fault
 

@@ -23,6 +23,18 @@ class Mark:
     awaits_rounding: bool = False  # a gradient that an operation in a narrow format has made
     owed: list[Any] = field(default_factory=list)  # counts of casts whose tensor has no name yet
 
+    def round_to(self, quantizer: str) -> None:
+        """All of the storage was rounded."""
+        self.quantizer = quantizer
+
+    def await_rounding(self) -> None:
+        self.awaits_rounding = True
+
+    def take_owed(self) -> list[Any]:
+        """Counts that whoever asks for them enters."""
+        owed, self.owed = self.owed, []
+        return owed
+
 
 class Marks:
     """By storage."""
@@ -50,6 +62,11 @@ class Marks:
 
     def set_wide(self, tensor: torch.Tensor, is_gradient: bool) -> None:
         self.set(tensor, None, is_gradient).is_wide = True
+
+    def set_sum(self, tensor: torch.Tensor, owed: list[Any], is_wide: bool) -> None:
+        """A sum of gradients; owed: counts of its terms."""
+        mark = self.set(tensor, None, is_gradient=True)
+        mark.owed, mark.is_wide = owed, is_wide
 
     def forget(self, tensor: torch.Tensor) -> None:
         self._marks.pop(storage_key(tensor), None)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 
+from halfscope.torch.emulate.arithmetic.computation import Computation
 from halfscope.torch.emulate.arithmetic.half_tensors import HalfTensors, has_half
+from halfscope.torch.emulate.arithmetic.operands import Operands
+from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.arithmetic.results import Results
 from halfscope.torch.emulate.arithmetic.updates import Updates
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.decision import Decisions, Precision, UnknownOperation
+from halfscope.torch.emulate.marks import Marks
+from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.ranks.data_parallel import ALL_REDUCE, Wire
 from halfscope.torch.emulate.ranks.shard_operations import ShardOperations
+from halfscope.torch.emulate.step import Step
 from halfscope.torch.emulate.widths import Widths
 from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
+from halfscope.torch.events.ran import Call
+from halfscope.torch.events.source import current_site
 from halfscope.torch.operations.operators import is_composed, is_in_place, operation_of
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
@@ -37,6 +44,9 @@ class ModeOptions:
     attention_scale: float = 1.0  # for the probabilities of tiled attention
     without_rule: dict[str, str] = field(default_factory=dict)  # to be filled: operations, and the first module of each
     changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row
+    operands: OperandBook = field(default_factory=OperandBook)  # to be filled: operands in formats of their own
+    wire: Wire | None = None  # for a model that several ranks train
+    shards: ShardOperations | None = None  # for a model that they share
 
 
 class EmulatedArithmetic(TorchDispatchMode):
@@ -48,37 +58,24 @@ class EmulatedArithmetic(TorchDispatchMode):
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        places: Places,
-        caster: Caster,
-        parameters: Parameters,
-        options: ModeOptions,
+        self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, options: ModeOptions
     ) -> None:
         super().__init__()
-        self._policy, self._places, self._caster = policy, places, caster
-        self._parameters = parameters
-        self._options = options
-        self._results = Results(policy, places, caster, parameters, options.attention_scale)
-        self.marks, self.operands = self._results.marks, self._results.operands
+        self._policy, self._places, self._parameters, self._options = policy, places, parameters, options
+        self._step: Step = caster.step
+        self.marks = Marks()
+        self.operands = Operands(policy, places, caster, parameters, self.marks)
+        self._product_operands = ProductOperands(caster, parameters, self.marks, options.operands)
+        computation = Computation(caster, options.attention_scale, self._product_operands)
+        self._results = Results(caster, parameters, self.marks, self.operands, computation)
         self.weight_gradient = self._results.weight_gradient
-        self.product_operands = self._results.product_operands
-        self.product_operands.latest = lambda: self.latest
         self._widths = Widths(policy, parameters, self.marks)
         self._decisions = Decisions(policy, places, self._widths, options.changes)
         self.is_narrow = self._widths.is_narrow
-        self.half = HalfTensors(
-            caster, places.forward, parameters.owner, options.attention_scale, self.product_operands
-        )
+        self._half = HalfTensors(caster, parameters.owner, options.attention_scale, self._product_operands)
         self.updates = Updates(caster, parameters)
-        self.shadows: Any = None  # for a step that is compared with FP32
-        self.zeros: Any = None  # for a step whose zeros get a cause
-        self.trail: Any = None  # for a training whose first overflow is to be described
-        self.latest: Forward | None = None  # the operation of a forward pass that was run last
-        self.find_site: Callable[[], Any] | None = None  # for a diagnosis: where the source calls an operation
-        self.wire: Wire | None = None  # for a model that several ranks train
-        self.shards: ShardOperations | None = None  # for a model that they share
         self._lines: dict[Any, Operation] = {}
+        self._without_rule: dict[Any, Operation] = {}  # lines of the table without a rule, or None's
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
 
     def begin_step(self) -> None:
@@ -89,92 +86,102 @@ class EmulatedArithmetic(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         with without_function_modes():  # the model's own casts are not these
-            if self.shards is not None:
-                return self.shards.run(self._dispatch, (func, types), args, kwargs)
+            if self._options.shards is not None:
+                return self._options.shards.run(self._dispatch, (func, types), args, kwargs)
             return self._dispatch(func, args, kwargs)
 
     def _dispatch(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        self.latest = None
         line = self._lines.get(func)
         if line is None:
             line = self._lines[func] = self._line_of(func)
+        if line.kind in NO_ARITHMETIC:  # nobody is told of these
+            return self._pass_on(func, line, args, kwargs)
         if line.kind is Kind.COMPOSED:
             with self:
                 return func.decompose(*args, **kwargs)
-        if self.trail is not None and self.trail.is_open:
-            return self.trail.around(self._run_beside, func, line, args, kwargs)
-        return self._run_beside(func, line, args, kwargs)
-
-    def _run_beside(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """An operation, beside FP32's in a step that is compared."""
-        if self.zeros is not None:
-            return self.zeros.around(self._run, func, line, args, kwargs)
-        if self.shadows is not None:
-            return self.shadows.around(self._run, func, line, args, kwargs)
-        return self._run(func, line, args, kwargs)
+        is_backward = self._places.in_backward
+        forward = self._places.forward() if is_backward else None
+        plan = self._step.plan
+        call = Call(func, line, args, kwargs, self._places.now(), is_backward, forward, plan.has_operands)
+        return self._step.run(self._run, call) if plan.all else self._run(call)
 
     def _line_of(self, func: Any) -> Operation:
-        found = operation_of(func)
-        if (found is None or found.kind not in NO_ARITHMETIC) and is_composed(func):
+        """The operation's line; one without a rule is rounded."""
+        known = operation_of(func)
+        if (known is None or known.kind not in NO_ARITHMETIC) and is_composed(func):
             return Operation(str(func), Kind.COMPOSED)
-        namespace = getattr(func, "namespace", "aten")
-        if found is None and namespace in ("aten", "torchvision"):
+        if known is None:
+            if getattr(func, "namespace", "aten") not in ("aten", "torchvision"):
+                return Operation(str(func), Kind.UNTOUCHED)
             name = func.overloadpacket.__name__
             if torch.Tag.view_copy in func.tags:
                 return Operation(name, Kind.EXACT)
-            return Operation(name, Kind.UNTOUCHED if name.startswith("_foreach_") else Kind.UNKNOWN)
-        return found or Operation(str(func), Kind.UNTOUCHED)
+            if name.startswith("_foreach_"):
+                return Operation(name, Kind.UNTOUCHED)
+            known = Operation(name, Kind.UNKNOWN)
+        if known.kind in (Kind.UNKNOWN, Kind.REFUSED):
+            self._without_rule[func] = known
+            return Operation(known.name, Kind.ROUNDED)
+        return known
 
-    def _run(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        if line.kind not in (Kind.UNKNOWN, Kind.REFUSED):
-            return self._run_by_rule(func, line, args, kwargs)
-        place = self._places.now()
-        result = self._run_by_rule(func, Operation(line.name, Kind.ROUNDED), args, kwargs)
-        rounds = has_half(args, kwargs) or (self._active and place is not None and place.formats.rounds)
-        if rounds and has_numbers(results(result)):
-            self._admit(line, place)
+    def _pass_on(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+        """An operation that computes nothing."""
+        if line.kind is Kind.SOURCE and has_half(args, kwargs):
+            return self._half.run(Call(func, line, args, kwargs, None, self._places.in_backward))
+        if self._options.wire is not None and line.name.startswith(ALL_REDUCE):
+            self._options.wire.send(args[0])
+        result = func(*args, **kwargs)
+        if line.kind is Kind.SOURCE and is_in_place(func):
+            self._results.forget(result)
         return result
 
-    def _run_by_rule(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        if line.kind is Kind.SOURCE and has_half(args, kwargs):
-            return self.half.run(func, line, (args, kwargs), None)
-        if line.kind not in NO_ARITHMETIC and has_complex(args):
-            return self._complex(func, line, args, kwargs)
-        if line.kind in NO_ARITHMETIC or not has_floats(args, kwargs):
-            if self.wire is not None and line.name.startswith(ALL_REDUCE):
-                self.wire.send(args[0])
-            result = func(*args, **kwargs)
-            if line.kind is Kind.SOURCE and is_in_place(func):
-                self._results.forget(result)
-            return result
-        place = self._places.now()
-        if has_half(args, kwargs):
-            if place is not None and place.region is Region.FORWARD:
-                self._note(line, place, self._number(line, place), is_wide=False)
-                self.product_operands.note(line, place, args)
-            result = self.half.run(func, line, (args, kwargs), place)
-            if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
-                self._results.mark_wide(result, place.region is Region.BACKWARD)
-            return result
-        if not self._active:
-            return func(*args, **kwargs)
-        if place is None or (not place.formats.rounds and place.region is not Region.UPDATE):
-            return self._results.outside(func, line, args, kwargs)
-        if place.region is Region.UPDATE:
-            return self.updates.run(func, line, args, kwargs)
-        if place.region is Region.FAN_IN:
-            return self._results.fan_in(func, place, args, kwargs)
-        return self._inside(func, line, place, args, kwargs)
+    def _run(self, call: Call) -> Any:
+        result = self._run_by_rule(call)
+        if call.func in self._without_rule:
+            place = call.place
+            rounds = has_half(call.args, call.kwargs) or (self._active and place is not None and place.formats.rounds)
+            if rounds and has_numbers(results(result)):
+                self._admit(self._without_rule[call.func], place)
+        return result
 
-    def _complex(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
+    def _run_by_rule(self, call: Call) -> Any:
+        args, kwargs, place = call.args, call.kwargs, call.place
+        if has_complex(args):
+            return self._complex(call)
+        if not has_floats(args, kwargs):
+            return call.func(*args, **kwargs)
+        if has_half(args, kwargs):
+            return self._run_half(call)
+        if not self._active:
+            return call.func(*args, **kwargs)
+        if place is None or (not place.formats.rounds and place.region is not Region.UPDATE):
+            return self._results.outside(call, args, kwargs)
+        if place.region is Region.UPDATE:
+            return self.updates.run(call.func, call.line, args, kwargs)
+        if place.region is Region.FAN_IN:
+            return self._results.fan_in(call, place)
+        self._decisions.check(call.line, place)
+        return self._gradient(call, place) if place.region is Region.BACKWARD else self._forward(call, place)
+
+    def _run_half(self, call: Call) -> Any:
+        place = call.place
+        if place is not None and place.region is Region.FORWARD:
+            self._note(call, place, self._number(call.line, place), is_wide=False)
+            self._product_operands.note(call, place)
+        result = self._half.run(call)
+        if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
+            self._results.mark_wide(result, place.region is Region.BACKWARD)
+        return result
+
+    def _complex(self, call: Call) -> Any:
         """Rounds both parts of complex numbers, operands and result; a product's sums are PyTorch's own."""
-        place = self._places.now()
+        func, line, place = call.func, call.line, call.place
         if place is None or not place.formats.rounds or place.region not in (Region.FORWARD, Region.BACKWARD):
-            return func(*args, **kwargs)
+            return func(*call.args, **call.kwargs)
         if place.region is Region.FORWARD:
-            self._note(line, place, self._number(line, place), is_wide=False)
-        args = map_complex(args, lambda tensor: self._results.parts(tensor, line, place, ".input"))
-        result = func(*args, **kwargs)
+            self._note(call, place, self._number(line, place), is_wide=False)
+        args = map_complex(call.args, lambda tensor: self._results.parts(tensor, line, place, ".input"))
+        result = func(*args, **call.kwargs)
         if isinstance(result, torch.Tensor) and result.dtype is torch.float32:  # such as an absolute value
             self._results.round_real(result, line, place)
             return result
@@ -193,70 +200,52 @@ class EmulatedArithmetic(TorchDispatchMode):
             )
         self._options.without_rule.setdefault(f"{line.name}{reason}", "" if place is None else place.module)
 
-    def _inside(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        self._decisions.check(line, place)
-        if place.region is Region.BACKWARD:
-            return self._gradient(func, line, place, args, kwargs)
-        number, written = self._number(line, place), is_in_place(func)
+    def _forward(self, call: Call, place: Place) -> Any:
+        line, args, kwargs = call.line, call.args, call.kwargs
+        number, written = self._number(line, place), is_in_place(call.func)
         decision = self._decisions.of_forward(line, place, args, number, written)
         change = decision.change
-        self._note(line, place, number, decision.is_wide)
-        self.product_operands.note(line, place, args)
+        self._note(call, place, number, decision.is_wide)
+        self._product_operands.note(call, place)
         if change is not None:
             args, kwargs = change.arguments(args, kwargs)
-        compute = self._results.outside if decision.is_wide else partial(self._results.forward, place=place)
-        result = compute(func, line, args=args, kwargs=kwargs)
+        if decision.is_wide:
+            result = self._results.outside(call, args, kwargs)
+        else:
+            result = self._results.forward(call, place, args, kwargs)
         if change is not None:
             result = change.result(result)
         if decision.precision is Precision.FP32_KEPT:
             self._results.mark_wide(result, is_gradient=False)
         return result
 
-    def owner_of(self, tensor: torch.Tensor) -> Owned | None:
-        """The parameter or buffer whose storage it shares."""
-        return self._parameters.owner(tensor)
-
-    @property
-    def in_backward(self) -> bool:
-        return self._places.in_backward
-
-    def place(self) -> Place | None:
-        """Place of the operation under way."""
-        return self._places.now()
-
-    def forward(self) -> Forward | None:
-        """The operation whose gradient is computed."""
-        return self._places.forward()
-
-    def note(self, forward: Forward) -> None:
-        """An operation of a diagnosis, outside of the model, for its backward pass."""
-        self._places.nodes.note(forward)
+    def _gradient(self, call: Call, place: Place) -> Any:
+        decision = self._decisions.of_backward(call.line, place, call.args, call.forward)
+        if not decision.is_wide:
+            return self._results.backward(call, place)
+        args = call.args if call.forward is None else self.operands.settled(call, place)
+        result = self._results.outside(call, args, call.kwargs)
+        if decision.precision is Precision.FP32_KEPT:
+            self._results.mark_wide(result, is_gradient=True)
+        return result
 
     def _number(self, line: Operation, place: Place) -> int:
-        """That of a forward operation among those of its name in the module's call."""
+        """Counts the forward operations of its name in the module's call, this one too."""
         number = self._places.count(place, line.name)
         if line.kind is not Kind.EXACT:
             self._places.computed.add(place, line, number)
         return number
 
-    def _note(self, line: Operation, place: Place, number: int, is_wide: bool) -> None:
-        row = self._places.row(place, line.name, number)
-        looks = self.find_site is not None and (self.trail is None or self.trail.is_open)
-        site = self.find_site() if looks and self.find_site is not None else None
-        self.latest = Forward(line.name, place.tensor(line.name), row, is_wide, site=site)
-        self._places.nodes.note(self.latest)
+    def _note(self, call: Call, place: Place, number: int, is_wide: bool) -> None:
+        """Notes an operation of the forward pass for its backward pass."""
+        row = self._places.row(place, call.operation, number)
+        site = current_site() if self._step.plan.has_sites else None
+        call.note_forward(Forward(call.operation, place.tensor(call.operation), row, is_wide, site=site))
+        self._places.nodes.note(call.forward)
 
-    def _gradient(self, func: Any, line: Operation, place: Place, args: tuple, kwargs: dict) -> Any:
-        forward = self._places.forward()
-        decision = self._decisions.of_backward(line, place, args, forward)
-        if not decision.is_wide:
-            return self._results.backward(func, line, place, args, kwargs)
-        if forward is not None:
-            args = self.operands.settled(args, line, place)
-        result = self._results.outside(func, line, args, kwargs)
-        if decision.precision is Precision.FP32_KEPT:
-            self._results.mark_wide(result, is_gradient=True)
-        return result
+    def owner_of(self, tensor: torch.Tensor) -> Owned | None:
+        """The parameter or buffer whose storage it shares."""
+        return self._parameters.owner(tensor)
 
     def cast(self, tensor: torch.Tensor, is_to_fp32: bool) -> torch.Tensor:
         """A cast that the model makes itself: a copy in FP32, or in its place's format; called in its own node."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,13 +19,22 @@ from halfscope.torch.weak_hooks import WeakHook
 _LAYERS = ("torch.nn.", "torchvision.ops.")
 
 
+@dataclass(frozen=True)
+class Told:
+    """Calls at the ends of nodes and of backward passes."""
+
+    left_node: Callable[[tuple], None]  # with the gradients that the node has made
+    left_backward: Callable[[], None] = lambda: None
+
+
 class Places:
     """Follows a model through its modules, forward by their hooks and backward by hooks on the graph's nodes.
 
     A node belongs to the module in whose forward pass it was made; nodes made outside of the model have no place.
     """
 
-    def __init__(self, model: torch.nn.Module, policy: Policy) -> None:
+    def __init__(self, model: torch.nn.Module, policy: Policy, computed: Computed | None = None) -> None:
+        """computed: is given the operations of the forward pass."""
         self._model, self._policy = model, policy
         self._names = {module: name for name, module in model.named_modules()}
         self._modules = {name: module for module, name in self._names.items()}
@@ -32,8 +42,8 @@ class Places:
         self._node: Place | None = None
         self._number: int | None = None  # number of the node
         self.nodes = Nodes()
-        self.computed = Computed()
-        self.autocast_is_off = False  # inside of a block in which the model switches automatic mixed precision off
+        self.computed = Computed() if computed is None else computed
+        self._autocast: list[bool] = []  # whether each open block of automatic mixed precision is on
         self._backward_depth = 0
         self._creates_graph = False  # the backward pass under way is to be differentiated
         self._update: Place | None = None
@@ -41,8 +51,7 @@ class Places:
         self._repeats: dict[str, Counter[str]] = {}  # operations of a module's call, by module
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # key of the nodes that have been given a place
-        self.after_backward: Callable[[], None] | None = None
-        self.after_node: Callable[[tuple], None] | None = None  # gets the gradients that a node has made
+        self._told: Told | None = None
 
     def now(self) -> Place | None:
         if self._stack:
@@ -60,6 +69,18 @@ class Places:
     def forward(self) -> Forward | None:
         """The forward operation whose gradient is computed now; None where it is not known."""
         return self.nodes.of(self._number) if self._backward_depth else None
+
+    @property
+    def autocast_is_off(self) -> bool:
+        """Whether the model has switched automatic mixed precision off."""
+        return bool(self._autocast) and not self._autocast[-1]
+
+    def enter_autocast(self, is_on: bool) -> None:
+        self._autocast.append(is_on)
+
+    def leave_autocast(self) -> None:
+        if self._autocast:
+            self._autocast.pop()
 
     @property
     def in_forward(self) -> bool:
@@ -86,8 +107,9 @@ class Places:
     def in_backward(self) -> bool:
         return self._backward_depth > 0 and not self.is_recomputing()
 
-    def begin(self) -> None:
+    def begin(self, told: Told) -> None:
         """Sets the hooks."""
+        self._told = told
         for module in self._names:
             before = module.register_forward_pre_hook(
                 WeakHook(self._before_forward, self._names[module]), with_kwargs=True
@@ -103,7 +125,7 @@ class Places:
     def end(self) -> None:
         for undo in reversed(self._undo):
             undo()
-        self._undo, self._stack, self._node, self._update = [], [], None, None
+        self._undo, self._stack, self._node, self._update, self._told = [], [], None, None, None
 
     def begin_update(self) -> None:
         self._update = self._place("", Region.UPDATE)
@@ -155,8 +177,8 @@ class Places:
 
     def _leave_node(self, place: Place | None, number: int | None, gradients: tuple, _: object) -> None:
         self._enter_node(place, number)
-        if self.after_node is not None:
-            self.after_node(gradients)
+        if self._told is not None:
+            self._told.left_node(gradients)
 
     def _around_backward(self, original: Callable) -> Callable:
         def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
@@ -172,8 +194,8 @@ class Places:
             finally:
                 self._backward_depth -= 1
                 self._node, self._number, self._stack, self._creates_graph = before
-                if not self._backward_depth and self.after_backward is not None:
-                    self.after_backward()
+                if not self._backward_depth and self._told is not None:
+                    self._told.left_backward()
 
         return around
 

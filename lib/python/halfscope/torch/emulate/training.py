@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from halfscope._core import layer_operands, set_thread_count
-from halfscope.formats import Format
 from halfscope.torch.counts.totals import Totals
 from halfscope.torch.counts.weights import Weights
 from halfscope.torch.emulate.arithmetic import backends
@@ -23,20 +22,23 @@ from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Places, replace_attribute
+from halfscope.torch.emulate.places import Places, Told, replace_attribute
 from halfscope.torch.emulate.ranks.agreement import group_of
 from halfscope.torch.emulate.ranks.data_parallel import Wire, is_data_parallel
-from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, Sharding, sharding_of
+from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, sharding_of
 from halfscope.torch.emulate.ranks.reduce_scatter import ReduceScatter
 from halfscope.torch.emulate.ranks.shard_counts import add_up
 from halfscope.torch.emulate.ranks.shard_operations import ShardOperations
+from halfscope.torch.emulate.step import Step
 from halfscope.torch.emulate.twins.comparison import Comparison
-from halfscope.torch.emulate.twins.exact import Shadows
+from halfscope.torch.emulate.twins.differences import Differences
+from halfscope.torch.emulate.twins.exact import Exact
+from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
-from halfscope.torch.emulate.twins.zeros import ZeroCauses
+from halfscope.torch.emulate.twins.zeros import Zeros
 from halfscope.torch.events.change import Override
+from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Computed
-from halfscope.torch.events.source import current_site
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import ENGINE
 from halfscope.torch.steps.optimizers import StepHooks
@@ -71,6 +73,8 @@ class Options:
     floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
     changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row: operations computed otherwise
+    observers: tuple[Observer, ...] | None = None  # told of compared steps, in place of the training's own
+    zeros: bool = False  # whether each zero of a weight gradient gets a cause
 
 
 @dataclass
@@ -79,6 +83,7 @@ class Findings:
 
     book: Book
     totals: Totals
+    trail: LiveTrail
     comparison: Comparison = field(default_factory=Comparison)
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     steps: int = 0
@@ -90,9 +95,6 @@ class Findings:
     zeros: ZeroTable | None = None  # where they were asked for
     operands: OperandBook = field(default_factory=OperandBook)  # operands of products, in formats of their own
     without_rule: dict[str, str] = field(default_factory=dict)  # operations, with the first module that called each
-    describes: bool = True  # the first overflow
-    trail: LiveTrail | None = None
-    observe: Callable[[Shadows, EmulatedArithmetic], None] | None = None  # at the beginning of a compared step
 
 
 class EmulatedTraining:
@@ -102,18 +104,22 @@ class EmulatedTraining:
 
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, findings: Findings) -> None:
         self._trainee, self._policy, self._options, self._found = trainee, policy, options, findings
-        self._places = Places(trainee.model, policy)
-        self._places.computed = findings.computed
-        findings.book.is_recomputing = self._places.is_recomputing
-        self._caster = Caster(findings.book, options.seed)
+        self._places = Places(trainee.model, policy, findings.computed)
+        self._step = Step()
+        self._caster = Caster(findings.book, options.seed, self._step)
         self._sharding = sharding_of(trainee.model)
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         self._attention = self._way_of_attention()
-        mode_options = ModeOptions(options.strict, self._attention.scale, findings.without_rule, options.changes)
-        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, mode_options)
-        self._mode.product_operands.found = findings.operands
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
         self._rounds = any(own.rounds for own in formats)
+        self._wire: Wire | None = None
+        if self._rounds and is_data_parallel(trainee.model):
+            findings.wire = self._wire = Wire(trainee.model, policy.base.weight_gradient, self._caster)
+        mode_options = ModeOptions(
+            options.strict, self._attention.scale, findings.without_rule, options.changes, findings.operands,
+            self._wire, self._shards(),
+        )  # fmt: skip
+        self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, mode_options)
         self._narrow_updates = any(own.optimizer_state != FP32 or own.master_weight != FP32 for own in formats)
         self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
         self._undo: list[Callable[[], None]] = []
@@ -122,7 +128,6 @@ class EmulatedTraining:
         self._stepped = False
         self._postponed: int | None = None  # the step that was to be compared, and was skipped
         self._accumulator: GradientAccumulator | None = None
-        self._follow_overflow()
         self._halves = False  # whether weights are stored in 16 bits
 
     def _way_of_attention(self) -> Way:
@@ -135,17 +140,17 @@ class EmulatedTraining:
         is_on_cpu = all(parameter.device.type == "cpu" for parameter in self._trainee.model.parameters())
         return asked if is_on_cpu and not has_formats else Way("math")
 
-    def _follow_overflow(self) -> None:
-        """Has the first overflow described as it comes."""
-        found = self._found
-        if not found.describes:
-            return
-        trail = LiveTrail(Format.of(found.book.format), self._mode, found.book.excuse)
-        if found.trail is not None:  # from a block before this one
-            trail.found = found.trail.found
-        found.trail = self._mode.trail = self._caster.trail = trail
-        found.book.describe = trail.describe
-        self._mode.find_site = current_site
+    def _shards(self) -> ShardOperations | None:
+        """Operations of a model of which each rank has a part; its book counts shards from now on."""
+        sharding, shards = self._sharding, None
+        if sharding is not None:
+            is_first = torch.distributed.get_rank(sharding.group) == 0
+            shards = ShardCounts(is_first, frozenset(sharding.parameters))
+        self._found.book.follow(self._places.is_recomputing, shards)
+        if sharding is None:
+            return None
+        wire = self._found.wire = ReduceScatter(sharding, self._policy.base.weight_gradient, self._caster)
+        return ShardOperations(sharding, wire, self._caster)
 
     def begin(self) -> None:
         if EmulatedTraining._under_way is not None:
@@ -167,15 +172,14 @@ class EmulatedTraining:
         halves = self._halves = any(parameter.dtype in HALF for parameter in model.parameters())
         if self._sharding is not None:
             halves = halves or self._sharding.has_type(HALF)
-            self._share(self._sharding)
+            self._undo += self._sharding.begin(self._gathered)
         decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
         self._undo += decompose(self._attention)
         # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
         self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
-        self._places.begin()
+        told = Told(self._step.left_node) if self._wire is None else Told(self._step.left_node, self._wire.receive)
+        self._places.begin(told)
         self._undo.append(self._places.end)
-        if self._rounds:
-            self._set_wire(model)
         if self._rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())
         if self._options.gradient_accumulator is not None:
@@ -223,35 +227,16 @@ class EmulatedTraining:
                 self._undo.append(used.register_hook(WeakHook(self._weight_gradient, owned)).remove)
                 self._hooked[id(used)] = used
 
-    def _share(self, sharding: Sharding) -> None:
-        """Follows a model of which each rank has a part."""
-        self._undo += sharding.begin(self._gathered)
-        wire = ReduceScatter(sharding, self._policy.base.weight_gradient, self._caster)
-        self._mode.shards = ShardOperations(sharding, wire, self._caster)
-        self._found.wire = wire
-        is_first = torch.distributed.get_rank(sharding.group) == 0
-        self._found.book.shards = ShardCounts(is_first, frozenset(sharding.parameters))
-
     def _gathered(self, whole: list[ShardedParameter]) -> None:
         found = self._parameters.gathered(whole)
         if self._rounds:
             self._round_gradients(found)
 
-    def _set_wire(self, model: torch.nn.Module) -> None:
-        if not is_data_parallel(model):
-            return
-        quantizer = self._policy.base.weight_gradient
-        wire = self._mode.wire = Wire(model, quantizer, self._caster)
-        self._places.after_backward = wire.receive
-        self._found.wire = wire
-
     def end(self) -> None:
         for undo in reversed(self._undo):
             undo()
         self._undo = []
-        self._mode.shadows = self._mode.zeros = self._places.after_node = None
-        if self._found.trail is not None:
-            self._found.trail.begin_step(is_open=False)
+        self._step.end(stepped=False)
         EmulatedTraining._under_way = None
 
     def log(self, loss: float) -> None:
@@ -262,18 +247,12 @@ class EmulatedTraining:
             self._loss = loss
 
     def _before_forward(self, *_: Any) -> None:
-        self._found.book.enabled = torch.is_grad_enabled()
+        self._found.book.begin_forward()
         self._parameters.refresh_if_moved()
 
     def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
-        self._found.book.enabled = True
-        if self._mode.zeros is None:
-            rounded = self._mode.weight_gradient(owned, gradient)
-        else:
-            rounded = self._mode.zeros.count(owned.name, gradient, lambda: self._mode.weight_gradient(owned, gradient))
-        if self._mode.shadows is not None:
-            self._mode.shadows.compare("weight_gradient", owned.name, rounded, gradient)
-        return rounded
+        self._found.book.begin_backward()
+        return self._step.round_arrival(owned, gradient, self._mode.weight_gradient)
 
     def _before_update(self, place: int, closure: bool) -> None:
         self._places.begin_update()
@@ -310,26 +289,39 @@ class EmulatedTraining:
     def _begin_step(self) -> None:
         found = self._found
         found.book.begin_step(found.steps + 1, self._trainee.scale())
-        if found.trail is not None:
-            found.trail.begin_step(found.book.seeks_fault)
         self._caster.begin_step()
         self._mode.begin_step()
         if self._accumulator is not None:
             self._accumulator.begin_step()
-        compares = self._rounds and (found.steps + 1 in self._options.compare_steps or self._postponed is not None)
-        found.comparison.has_floor = self._options.floor
-        self._mode.shadows = Shadows(found.comparison, found.steps + 1, self._places, self._mode) if compares else None
-        self._caster.see = found.comparison.note_cast if compares and self._options.floor else None
-        if compares and found.observe is not None:
-            found.observe(self._mode.shadows, self._mode)
-        if found.zeros is not None:
-            self._mode.zeros = ZeroCauses(found.zeros, self._places, self._mode)
+        self._step.begin(self._plan())
         self._stepped = False
+
+    def _plan(self) -> StepPlan:
+        """Who looks at the step that begins now."""
+        found, number = self._found, self._found.steps + 1
+        compares = self._compares(number)
+        exact = Exact() if compares or found.zeros is not None else None
+        noise = Noise(number, self._mode) if compares and self._options.floor else None
+        zeros = None
+        if found.zeros is not None and exact is not None:
+            zeros = Zeros(found.zeros, exact, self._places, self._mode)
+        observers: list[Observer] = list(self._options.observers or ()) if compares else []
+        if self._options.observers is None:
+            observers += [Differences(found.comparison, self._mode.marks, exact, noise)] if compares and exact else []
+            observers += [found.trail] if found.book.seeks_fault else []
+        twins = tuple(twin for twin in (zeros, exact, noise) if twin is not None)
+        asked = {} if exact is None else {"counterpart": exact.counterpart}
+        note = self._places.nodes.note
+        return StepPlan(number, twins, tuple(observers), owner_of=self._mode.owner_of, note=note, **asked)
+
+    def _compares(self, number: int) -> bool:
+        """Whether a step is compared with FP32."""
+        return self._rounds and (number in self._options.compare_steps or self._postponed is not None)
 
     def _postpone_comparison(self) -> None:
         """A skipped step is compared in the next one that is taken: its gradients are infinite."""
         step, comparison = self._found.steps, self._found.comparison
-        if self._mode.shadows is None:
+        if not self._compares(step):
             return
         asked = step if self._postponed is None else self._postponed
         if not self._stepped:
@@ -343,6 +335,7 @@ class EmulatedTraining:
         found.steps += 1
         found.skipped += not self._stepped
         found.book.end_step(self._stepped)
+        self._step.end(self._stepped)
         found.operands.end_step(group_of(self._trainee.model))
         rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
         record: dict[str, Any] = {

@@ -21,6 +21,10 @@ class Forward:
     multiplies: str = ""  # operation of a product of matrices: "linear" or "matmul"
     factors: tuple[int, int] = (0, 0)  # storages of a product's left operand, and of its weight
 
+    def multiply(self, operation: str, factors: tuple[int, int]) -> None:
+        """Notes it as a product."""
+        self.multiplies, self.factors = operation, factors
+
 
 class Nodes:
     """The operation that made each node, by the node's number.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from halfscope.torch.findings.fault import Made
@@ -61,16 +59,16 @@ def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
     return "quotient" if operation in DIVISIONS - ROOTS else "overflow"
 
 
-def terms_of(ran: Any, exact: torch.Tensor) -> int:
+def terms_of(operation: str, args: tuple, exact: torch.Tensor) -> int:
     """How many terms each element of a sum has; 0 of other operations."""
-    tensors = [value for value in ran.args if isinstance(value, torch.Tensor)]
-    if ran.operation == "cumsum" and tensors:
-        return int(tensors[0].shape[ran.args[1]]) if tensors[0].dim() else 0
-    if ran.operation == "convolution" and len(tensors) > 1:
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if operation == "cumsum" and tensors:
+        return int(tensors[0].shape[args[1]]) if tensors[0].dim() else 0
+    if operation == "convolution" and len(tensors) > 1:
         return int(tensors[1].numel() // max(1, tensors[1].shape[0]))
-    if ran.operation in SUMS and tensors and exact.numel():
+    if operation in SUMS and tensors and exact.numel():
         return int(tensors[0].numel() // exact.numel())
-    if ran.operation in PRODUCTS and tensors:
-        left = tensors[TABLE[ran.operation].first or 0] if len(tensors) > 2 else tensors[0]
+    if operation in PRODUCTS and tensors:
+        left = tensors[TABLE[operation].first or 0] if len(tensors) > 2 else tensors[0]
         return int(left.shape[-1]) if left.dim() else 0
     return 0

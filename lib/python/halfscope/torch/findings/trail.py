@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from halfscope.formats import Format
+from halfscope.torch.events.ran import Call
 from halfscope.torch.events.source import Site
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
@@ -19,20 +19,6 @@ from halfscope.torch.private import storage_key
 _DEPTH = 6  # operations that are followed back from a fault
 
 
-@dataclass
-class Ran:
-    """An operation that was run: in the format, and in FP32 where that is at hand."""
-
-    operation: str
-    place: Any  # None outside of the model
-    args: tuple
-    kwargs: dict
-    exact: Any
-    result: Any
-    forward: Any  # the forward operation, or that whose gradient is computed
-    is_backward: bool = False
-
-
 class Trail:
     """Notes operations; owner_of: the parameter or buffer whose storage a tensor shares, or None."""
 
@@ -40,7 +26,7 @@ class Trail:
         self.format, self._owner_of = format, owner_of
         self.made: dict[int, Made] = {}
 
-    def note(self, ran: Ran, site: Site | None) -> Made:
+    def note(self, ran: Call, site: Site | None) -> Made:
         """The operation as those that use its result need to know it."""
         forward = ran.forward
         constants: list[Constant] = []

@@ -24,7 +24,7 @@ class LayerOperations:
     def __init__(self, take: Take) -> None:
         self._take = take
         self._pause: Any = None
-        self.is_on = False
+        self._is_on = False
 
     @staticmethod
     def knows(module: nn.Module) -> bool:
@@ -34,8 +34,15 @@ class LayerOperations:
         """For a watched step; `after` is to be called after each pass, one that fails too."""
         return module.register_forward_pre_hook(WeakHook(self._before))
 
+    def begin(self) -> None:
+        """The mode is entered."""
+        self._is_on = True
+
+    def end(self) -> None:
+        self._is_on = False
+
     def _before(self, _module: nn.Module, _inputs: tuple) -> None:
-        if self.is_on and self._pause is None and not is_in_transform():
+        if self._is_on and self._pause is None and not is_in_transform():
             self._pause = without_dispatch_modes()
 
     def after(self, module: nn.Module, inputs: tuple, output: Any) -> None:

@@ -17,7 +17,7 @@ from halfscope.torch.findings.magnitudes import OWN_MINIMUM, below_minimum, larg
 from halfscope.torch.findings.notes import Note, NotedTrail
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.sentences import untried_finding
-from halfscope.torch.findings.trail import Ran, first_tensor, float_tensors
+from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.operators import operation_of
 from halfscope.torch.operations.table import Kind, Operation, Trait, named
 from halfscope.torch.private import TorchDispatchMode, storage_key
@@ -189,7 +189,7 @@ class OperationWatch(TorchDispatchMode):
         if not count:
             rounded = self._quotient(args)
             count = int((~rounded.isfinite()).sum())
-        terms = terms_of(Ran(made.operation, None, args, {}, None, result, None), result)
+        terms = terms_of(made.operation, args, result)
         fault = Fault(
             made, self._format, "forward", kind_of(made, operands, rounded), largest, count, result.numel(), terms,
             operands, self._trail.sources_of(made), has_weight=bool(owned),

@@ -145,13 +145,13 @@ class StepWatcher:
             assert self.operations is not None
             self.operations.begin(model, self.steps + 1)
             self.operations.__enter__()
-            self.operations.layers.is_on = True
+            self.operations.layers.begin()
             self._looks_at_operations = True
 
     def _after_model(self, *_: object) -> None:
         if self.operations is not None and self._looks_at_operations:
             self._looks_at_operations = False
-            self.operations.layers.is_on = False
+            self.operations.layers.end()
             self.operations.__exit__(None, None, None)
             self.operations.end()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from halfscope.torch.diagnose.losses import Loss
+from halfscope.torch.diagnose.observers.losses import Loss
 from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, called, digits, in_percent, located, place_of

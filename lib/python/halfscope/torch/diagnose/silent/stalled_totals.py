@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halfscope.torch.diagnose.losses import Total
+from halfscope.torch.diagnose.observers.losses import Total
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, in_percent, located, place_of

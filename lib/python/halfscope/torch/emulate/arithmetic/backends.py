@@ -68,15 +68,13 @@ def follow_autocast(places: Any) -> list[Callable[[], None]]:
     """Notes torch.autocast blocks that switch it off: a model keeps its own types there. Returns what undoes it."""
     autocast = torch.autocast
     enter, leave = autocast.__enter__, autocast.__exit__
-    before: list[bool] = []
 
     def entered(self: Any) -> Any:
-        before.append(places.autocast_is_off)
-        places.autocast_is_off = not autocast_is_on(self)
+        places.enter_autocast(autocast_is_on(self))
         return enter(self)
 
     def left(self: Any, *error: Any) -> Any:
-        places.autocast_is_off = before.pop() if before else False
+        places.leave_autocast()
         return leave(self, *error)
 
     def restore() -> None:

@@ -12,8 +12,9 @@ from halfscope.torch.emulate.arithmetic.attention import TiledAttention
 from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.events.place import Place, Region
+from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import target_of
-from halfscope.torch.operations.table import Kind, Operation
+from halfscope.torch.operations.table import Kind
 from halfscope.torch.policy import FP32
 
 
@@ -23,10 +24,10 @@ class Computation:
     def __init__(self, caster: Caster, attention_scale: float, operands: ProductOperands) -> None:
         self._caster, self._attention_scale, self._operands = caster, attention_scale, operands
 
-    def run(self, func: Any, line: Operation, place: Place, arguments: tuple[tuple, tuple], kwargs: dict) -> Any:
+    def run(self, call: Call, place: Place, arguments: tuple[tuple, tuple], kwargs: dict) -> Any:
         """arguments: as they were given, and in the formats of their roles already."""
-        model, (given, cast) = place.formats.products, arguments
-        args, see = self._operands.of(line, place, given, cast)
+        func, line, model, (given, cast) = call.func, call.line, place.formats.products, arguments
+        args, see = self._operands.of(call, place, given, cast)
         if line.kind is Kind.PRODUCT and (model is not None or see is not None):
             options = {key: value for key, value in kwargs.items() if key != "out"}
             result = products.compute(line.name, (model or "fp32_fused", see), args, options)
@@ -35,7 +36,7 @@ class Computation:
             with backends.own_products():
                 return func(*args, **kwargs)
         if line.kind is Kind.ATTENTION:
-            attention = self._attention(place)
+            attention = self._attention(call, place)
             backward = place.region is Region.BACKWARD
             return (attention.backward if backward else attention.forward)(*args, **kwargs)
         if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
@@ -44,9 +45,9 @@ class Computation:
                 return result
         return func(*args, **kwargs)
 
-    def _attention(self, place: Place) -> TiledAttention:
+    def _attention(self, call: Call, place: Place) -> TiledAttention:
         formats = place.formats
-        if formats.operands and self._operands.images("matmul", place) is not None:
+        if formats.operands and self._operands.images("matmul", call, place) is not None:
             raise ValueError("emulate: tiled attention with formats of matmul's operands; give attention='math'")
 
         def rounding(quantizer: str, role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:

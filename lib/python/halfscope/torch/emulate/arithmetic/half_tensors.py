@@ -14,8 +14,8 @@ from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.arithmetic.updates import is_decay
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.parameters import Owned
-from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
+from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import target_of, writes
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import REDUCTIONS
@@ -45,19 +45,17 @@ class HalfTensors:
     def __init__(
         self,
         caster: Caster,
-        forward: Callable[[], Forward | None],
         owner: Callable[[torch.Tensor], Owned | None],
         attention_scale: float,
         product_operands: ProductOperands,
     ) -> None:
-        """forward: the operation whose gradient is computed; owner: of a tensor; the scale is of probabilities."""
-        self._caster, self._forward, self._owner = caster, forward, owner
+        """owner: of a tensor; the scale is of probabilities."""
+        self._caster, self._owner = caster, owner
         self._product_operands = product_operands
         self._attention_scale = attention_scale
-        self.see_result: Callable[[torch.Tensor, torch.Tensor], None] | None = None  # before and after its rounding
 
-    def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], place: Place | None) -> Any:
-        args, kwargs = given
+    def run(self, call: Call) -> Any:
+        func, line, args, kwargs = call.func, call.line, call.args, call.kwargs
         if line.kind in (Kind.EXACT, Kind.SOURCE):
             try:
                 return func(*args, **kwargs)  # no arithmetic; some PyTorch lacks the loop for a type
@@ -70,23 +68,23 @@ class HalfTensors:
         operands = Operands(_written_tensors(func, args, kwargs), is_decay(line, args))
         wide = tuple(map(operands.widened, args)), {key: operands.widened(value) for key, value in kwargs.items()}
         kinds = _result_types(line, args, kwargs)
-        own = self._own(line, (args, *wide), (kinds[0] if target is None else target.dtype, place))
+        own = self._own(call, kinds[0] if target is None else target.dtype, *wide)
         if own is None:
             own = func(*wide[0], **wide[1])
         elif target is not None:
             own = operands.widened(target).resize_(own.shape).copy_(own)
-        result = self._rounded(own, (line, kinds), operands, place)
+        result = self._rounded(own, kinds, operands, call)
         operands.write_back()
         return result
 
-    def _own(self, line: Operation, given: tuple[tuple, tuple, dict], about: tuple) -> Any:
-        """The result where the operation is not PyTorch's in FP32; None where it is. given: arguments, and in FP32."""
-        (narrow, args, kwargs), (kind, place) = given, about
+    def _own(self, call: Call, kind: torch.dtype, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result where the operation is not PyTorch's in FP32; None where it is. args, kwargs: in FP32."""
+        line, place = call.line, call.place
         options = {key: value for key, value in kwargs.items() if key != "out"}
         if line.kind is Kind.PRODUCT:
             args = tuple(value for value in args if not isinstance(value, torch.dtype))  # the result's
             model = (place.formats.products if place is not None else None) or _PRODUCTS.get(kind)
-            args, see = (args, None) if place is None else self._product_operands.of(line, place, narrow, args)
+            args, see = (args, None) if place is None else self._product_operands.of(call, place, call.args, args)
             return None if model is None else products.compute(line.name, (model, see), args, options)
         if line.kind is Kind.ATTENTION:
             attention = self._attention(kind, place)
@@ -112,14 +110,12 @@ class HalfTensors:
         model = (place.formats.products if place is not None else None) or _PRODUCTS[kind]
         return TiledAttention(model, rounding("activation"), rounding("activation_gradient"), self._attention_scale)
 
-    def _rounded(
-        self, result: Any, typed: tuple[Operation, list[torch.dtype]], operands: Operands, place: Place | None
-    ) -> Any:
-        line, kinds = typed
+    def _rounded(self, result: Any, kinds: list[torch.dtype], operands: Operands, call: Call) -> Any:
+        line, place = call.line, call.place
         if isinstance(result, (tuple, list)):
             parts = [
                 part if position in line.statistics
-                else self._rounded(part, (line, kinds[min(position, len(kinds) - 1) :]), operands, place)
+                else self._rounded(part, kinds[min(position, len(kinds) - 1) :], operands, call)
                 for position, part in enumerate(result)
             ]  # fmt: skip
             return type(result)(parts) if type(result) in (tuple, list) else tuple(parts)
@@ -134,21 +130,21 @@ class HalfTensors:
                 if operands.decays and original is not None:
                     self._caster.count_decay(original.detach().float(), result, HALF[kind])
             else:
-                self._count(result, HALF[kind], line, place)
+                self._count(result, HALF[kind], call)
         if original is not None:
             return original
         if result.dtype is not torch.float32:
             return result
         rounded = result.to(kind)
-        if self.see_result is not None:
-            self.see_result(result, rounded)
+        call.note_unrounded(rounded, result)
         return rounded
 
-    def _count(self, exact: torch.Tensor, quantizer: str, line: Operation, place: Place | None) -> None:
+    def _count(self, exact: torch.Tensor, quantizer: str, call: Call) -> None:
+        place = call.place
         if place is None:  # outside of the model
             return
-        forward = self._forward() if place.region is Region.BACKWARD else None
-        name = place.tensor(line.name if forward is None else forward.operation)
+        forward = call.forward if place.region is Region.BACKWARD else None
+        name = place.tensor(call.operation if forward is None else forward.operation)
         self._caster.count(exact, quantizer, _ROLES[place.region], name)
 
 

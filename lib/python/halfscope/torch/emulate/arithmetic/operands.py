@@ -12,6 +12,7 @@ from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
+from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.table import Operation, autocast_list
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import version_of
@@ -24,25 +25,21 @@ class Operands:
     def __init__(self, policy: Policy, places: Places, caster: Caster, parameters: Parameters, marks: Marks) -> None:
         self._policy, self._places, self._caster = policy, places, caster
         self._parameters, self._marks = parameters, marks
-        self.see_cast: Callable[[torch.Tensor, torch.Tensor, str], None] | None = None  # for a diagnosis
-        self.see_operands: Callable[[tuple], None] | None = None  # for the causes of zeros
         self.begin_step()
 
     def begin_step(self) -> None:
         self._copies: dict[tuple, torch.Tensor] = {}  # casts of tensors that stay as they are, in this step
         self._sources: list[torch.Tensor] = []
 
-    def of(self, line: Operation, place: Place, args: tuple, in_place: bool) -> tuple:
+    def of(self, call: Call, place: Place, args: tuple, in_place: bool) -> tuple:
         """Arguments in their formats; statistics and what an operation writes to are themselves."""
-        cast = []
-        for position, value in enumerate(args):
-            if position in line.kept or (in_place and position == 0):
-                cast.append(value)
-            else:
-                cast.append(self.one(value, line, place))
-        if self.see_operands is not None:
-            self.see_operands(tuple(cast))
-        return tuple(cast)
+        line = call.line
+        cast = tuple(
+            value if position in line.kept or (in_place and position == 0) else self.one(value, line, place)
+            for position, value in enumerate(args)
+        )
+        call.note_operands(cast)
+        return cast
 
     def options(self, line: Operation, place: Place, options: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name; what an operation writes to is itself."""
@@ -56,17 +53,16 @@ class Operands:
             return type(value)(self.one(part, line, place) for part in value)
         return value
 
-    def settled(self, args: tuple, line: Operation, place: Place) -> tuple:
+    def settled(self, call: Call, place: Place) -> tuple:
         """Arguments of an FP32 operation: gradients that were made in a narrower format are rounded to it."""
 
         def settle(value: Any) -> Any:
             mark = self._marks.get(value) if isinstance(value, torch.Tensor) else None
             owes = mark is not None and mark.awaits_rounding and mark.quantizer is None
-            return self.one(value, line, place) if owes else value
+            return self.one(value, call.line, place) if owes else value
 
-        cast = tuple(map(settle, args))
-        if self.see_operands is not None:
-            self.see_operands(cast)
+        cast = tuple(map(settle, call.args))
+        call.note_operands(cast)
         return cast
 
     def _cast(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
@@ -85,7 +81,7 @@ class Operands:
             self._settle(mark, wanted, name)
             if mark.quantizer is None and not mark.is_wide and covers_storage(tensor):
                 self._caster.round(tensor, wanted, role, name)
-                mark.quantizer = wanted
+                mark.round_to(wanted)
                 return tensor
         return self._copy(tensor, wanted, role, name)
 
@@ -96,9 +92,8 @@ class Operands:
 
     def _settle(self, mark: Any, quantizer: str, name: str) -> None:
         """Enters the casts of a gradient's parts, now that its tensor is known."""
-        for counted in mark.owed:
+        for counted in mark.take_owed():
             self._caster.owe("activation_gradient", name, quantizer, counted)
-        mark.owed = []
 
     def _copy(self, tensor: torch.Tensor, quantizer: str, role: str, name: str) -> torch.Tensor:
         """A rounded copy, one for all operations of the step: the tensor itself is somebody else's."""
@@ -110,9 +105,7 @@ class Operands:
             copy = torch.empty_like(tensor, memory_format=torch.preserve_format).copy_(tensor)
             if not covers_storage(copy):
                 copy = tensor.contiguous().clone()
-            self._caster.round(copy, quantizer, role, name, (tensor,))
-            if self.see_cast is not None and role == "activation":
-                self.see_cast(tensor, copy, name)
+            self._caster.round_copy(tensor, copy, quantizer, role, name)
             self._marks.set(copy, quantizer, role == "activation_gradient")
             if torch.is_grad_enabled() or self._places.in_backward:  # an evaluation keeps nothing
                 self._copies[key] = copy

@@ -143,11 +143,11 @@ class OwnCasts(TorchFunctionMode):
         """The CPU's fused kernel is seen as a whole; where it has none, FP32 between the operands and the result."""
         if fused_attention_kernel(*args, **kwargs) == _FLASH:
             return func(*args, **kwargs)
-        was, self._places.autocast_is_off = self._places.autocast_is_off, True
+        self._places.enter_autocast(is_on=False)
         try:
             result = func(*map(self._widened, args), **{key: self._widened(value) for key, value in kwargs.items()})
         finally:
-            self._places.autocast_is_off = was
+            self._places.leave_autocast()
         return self._applied(result, False)
 
     def _rms_norm(self, func: Any, args: tuple, kwargs: dict) -> Any:

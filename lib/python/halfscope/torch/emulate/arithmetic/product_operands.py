@@ -15,9 +15,8 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Parameters
-from halfscope.torch.emulate.places import Places
-from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Product, Region
+from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.table import Kind, Operation, Trait
 from halfscope.torch.private import storage_key
 
@@ -26,11 +25,6 @@ LEFT, RIGHT = "left", "right"
 
 See = Callable[[torch.Tensor, str, int, int], torch.Tensor]
 """Image of a tensor for the product and side "forward.left", summed over an axis; of a part of a layer, or of -1."""
-
-
-def _first_of(line: Operation) -> int | None:
-    """Position of a product's left factor; None where operands have the formats of their roles, as vectors do."""
-    return None if Trait.OF_VECTORS in line.traits else line.first
 
 
 def heads_of(model: torch.nn.Module) -> list[str]:
@@ -49,47 +43,49 @@ def heads_of(model: torch.nn.Module) -> list[str]:
     return heads
 
 
+def _first_of(line: Operation) -> int | None:
+    """Position of a product's left factor; None where operands have the formats of their roles, as vectors do."""
+    return None if Trait.OF_VECTORS in line.traits else line.first
+
+
 class ProductOperands:
     """Brings operands of products to the formats that the rules of their module give them."""
 
-    def __init__(self, places: Places, caster: Caster, parameters: Parameters, marks: Marks) -> None:
-        self._places, self._caster, self._parameters, self._marks = places, caster, parameters, marks
-        self.found = OperandBook()
-        self.see_images: Callable[[tuple], None] | None = None  # the causes of zeros look at it
-        self.latest: Callable[[], Forward | None] = lambda: None  # the operation of a forward pass that is run now
+    def __init__(self, caster: Caster, parameters: Parameters, marks: Marks, book: OperandBook) -> None:
+        self._caster, self._parameters, self._marks, self._book = caster, parameters, marks, book
         self._formats: dict[tuple[str, str, str], dict[str, str]] = {}  # by rules, operation and module
 
-    def note(self, line: Operation, place: Place, args: tuple) -> None:
+    def note(self, call: Call, place: Place) -> None:
         """An operation of the forward pass: a product's backward pass is told which operand counts as the weight."""
         if not place.formats.operands:
             return
-        first, forward = _first_of(line), self.latest()
+        first, forward = _first_of(call.line), call.forward
         if forward is None or first is None:
             return
-        left, weight = args[first : first + 2]
+        left, weight = call.args[first : first + 2]
         if self._is_weight(left) and not self._is_weight(weight):
             left, weight = weight, left
-        forward.multiplies = "linear" if self._is_weight(weight) else "matmul"
-        forward.factors = storage_key(left), storage_key(weight)
+        forward.multiply("linear" if self._is_weight(weight) else "matmul", (storage_key(left), storage_key(weight)))
 
-    def of(self, line: Operation, place: Place, args: tuple, cast: tuple) -> tuple[tuple, See | None]:
-        """The operands `cast`, in the formats of their roles, as a product of matrices sees them.
+    def of(self, call: Call, place: Place, args: tuple, cast: tuple) -> tuple[tuple, See | None]:
+        """The operands `cast` of `args`, in the formats of their roles, as a product of matrices sees them.
 
         And how a convolution sees its patches and weights, whose arguments stay as they are. Other operations, and
         those of a place without formats of operands, see `cast`.
         """
-        if line.kind is not Kind.PRODUCT or not place.formats.operands:
+        name = call.operation
+        if call.line.kind is not Kind.PRODUCT or not place.formats.operands:
             return cast, None
-        if line.name.startswith("convolution"):
-            transposed = args[7] if line.name == "convolution_backward" else args[6]
-            return cast, self.images("conv_transpose2d" if transposed else "conv2d", place)
-        first = _first_of(line)
-        return (cast if first is None else self._of_matrices(first, place, args, cast)), None
+        if name.startswith("convolution"):
+            transposed = args[7] if name == "convolution_backward" else args[6]
+            return cast, self.images("conv_transpose2d" if transposed else "conv2d", call, place)
+        first = _first_of(call.line)
+        return (cast if first is None else self._of_matrices(call, place, first, args, cast)), None
 
-    def _of_matrices(self, first: int, place: Place, args: tuple, cast: tuple) -> tuple:
+    def _of_matrices(self, call: Call, place: Place, first: int, args: tuple, cast: tuple) -> tuple:
         """first: position of the first operand."""
-        operation, product, left_first = self._product(place, args[first], args[first + 1])
-        see = self.images(operation, place)
+        operation, product, left_first = self._product(call, place, args[first], args[first + 1])
+        see = self.images(operation, call, place)
         if see is None:
             return cast
         sides = (LEFT, RIGHT) if left_first else (RIGHT, LEFT)
@@ -97,11 +93,10 @@ class ProductOperands:
         seen = list(cast)
         for position, (side, axis) in enumerate(zip(sides, axes), first):
             seen[position] = see(cast[position], f"{product}.{side}", axis, -1)
-        if self.see_images is not None:
-            self.see_images(tuple(seen))
+        call.note_images(tuple(seen))
         return tuple(seen)
 
-    def images(self, operation: str, place: Place) -> See | None:
+    def images(self, operation: str, call: Call, place: Place) -> See | None:
         """How products of an operation see tensors; None where no rule gives their operands a format."""
         key = (place.formats.operands, operation, place.module)
         formats = self._formats.get(key)
@@ -109,35 +104,29 @@ class ProductOperands:
             formats = self._formats[key] = _core.layer_operands(*key)
         if not formats:
             return None
-        layer = self._layer(operation, place)
+        forward = call.forward  # a module's several products have the names of their results
+        layer = place.tensor(operation) if forward is None else forward.row or forward.tensor
 
         def see(tensor: torch.Tensor, where: str, axis: int, part: int) -> torch.Tensor:
             format = formats.get(where)
             if format is None:
                 return tensor
-            self.found.products[Product(place.module, operation, where.partition(".")[0])] = None
+            self._book.products[Product(place.module, operation, where.partition(".")[0])] = None
             return self._image(tensor, (layer, where, format), axis, part)
 
         return see
-
-    def _layer(self, operation: str, place: Place) -> str:
-        """The module's name, and for its several products those of their results."""
-        forward = self._places.forward() if place.region is Region.BACKWARD else self.latest()
-        if forward is not None:
-            return forward.row or forward.tensor
-        return place.tensor(operation)
 
     def _is_weight(self, tensor: torch.Tensor) -> bool:
         owned = self._parameters.owner(tensor)
         return owned is not None and owned.is_parameter
 
-    def _product(self, place: Place, a: torch.Tensor, b: torch.Tensor) -> tuple[str, str, bool]:
+    def _product(self, call: Call, place: Place, a: torch.Tensor, b: torch.Tensor) -> tuple[str, str, bool]:
         """The operation, its product, and whether `a` is the left operand."""
         if place.region is Region.FORWARD:
             left_is_weight = self._is_weight(a) and not self._is_weight(b)
             operation = "linear" if self._is_weight(a) or self._is_weight(b) else "matmul"
             return operation, FORWARD, not left_is_weight
-        forward = self._places.forward()
+        forward = call.forward
         if forward is None or not forward.multiplies:
             mark = self._marks.get(a)
             a_is_gradient = mark is not None and mark.is_gradient
@@ -152,11 +141,11 @@ class ProductOperands:
     def _image(self, tensor: torch.Tensor, about: tuple[str, str, str], axis: int, part: int) -> torch.Tensor:
         """A copy in a format, with blocks along `axis`; a weight's square tiles lie as the forward product has them."""
         layer, where, format = about
-        cast = self.found.cast(layer, where, format)
+        cast = self._book.cast(layer, where, format)
         turns = axis == -2 and not (where == f"{DATA}.{RIGHT}" and cast.has_square_tiles)
         matrix = tensor.detach().transpose(-1, -2) if turns else tensor.detach()
         copy = matrix.cpu().contiguous().clone()
         if copy.numel():
-            self.found.add(layer, where, format, self._caster.round_operand(cast, copy, f"{layer}.{where}", part))
+            self._book.add(layer, where, format, self._caster.round_operand(cast, copy, f"{layer}.{where}", part))
         image = copy.transpose(-1, -2) if turns else copy
         return image if image.device == tensor.device else image.to(tensor.device)

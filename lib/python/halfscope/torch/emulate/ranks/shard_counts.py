@@ -37,15 +37,14 @@ def add_up(book: Book, group: Any) -> None:
     assert shards is not None
     told: list[Any] = [None] * torch.distributed.get_world_size(group)
     torch.distributed.all_gather_object(told, _tell(shards, seen), group=group)
-    book.shards = None  # from here on what is added is everybody's
-    for rank in told:
-        for key, total in rank.casts.items():
-            book.totals.setdefault(key, CastTotals(total.quantizer)).add(total)
-    if seen is not None:
-        _put(seen, told)
-    for name, found in _sums(rank.updates for rank in told).items():
-        book.add_update(name, found)
-    book.shards = ShardCounts(shards.is_first, shards.sharded)
+    with book.for_all_ranks():
+        for rank in told:
+            for key, total in rank.casts.items():
+                book.totals.setdefault(key, CastTotals(total.quantizer)).add(total)
+        if seen is not None:
+            _put(seen, told)
+        for name, found in _sums(rank.updates for rank in told).items():
+            book.add_update(name, found)
 
 
 def _tell(shards: ShardCounts, seen: Observations | None) -> _Told:

@@ -50,42 +50,44 @@ class Counterparts:
     """By storage, so that views share them."""
 
     def __init__(self) -> None:
-        self._shadows: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
 
     def counterpart(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The other numbers of the same step; None of a tensor that is the same in both."""
-        found = self._shadows.get(storage_key(tensor)) if tensor.is_floating_point() else None
+        found = self._flats.get(storage_key(tensor)) if tensor.is_floating_point() else None
         return None if found is None else view_of(found[1], tensor)
 
-    def _any_shadow(self, value: Any) -> bool:
+    def has_any(self, value: Any) -> bool:
+        """Whether a tensor among arguments has a counterpart."""
         if isinstance(value, torch.Tensor):
-            return storage_key(value) in self._shadows
+            return storage_key(value) in self._flats
         if isinstance(value, dict):
-            return any(map(self._any_shadow, value.values()))
-        return isinstance(value, (tuple, list)) and any(map(self._any_shadow, value))
+            return any(map(self.has_any, value.values()))
+        return isinstance(value, (tuple, list)) and any(map(self.has_any, value))
 
-    def _shadowed(self, value: Any) -> Any:
+    def beside(self, value: Any) -> Any:
+        """Arguments with counterparts in place of their tensors, FP32 in place of 16 bits."""
         if isinstance(value, torch.Tensor):
-            found = self._shadows.get(storage_key(value)) if value.is_floating_point() else None
+            found = self._flats.get(storage_key(value)) if value.is_floating_point() else None
             if found is not None:
                 return view_of(found[1], value)
             return value.float() if value.dtype in HALF else value
         if isinstance(value, dict):
-            return {key: self._shadowed(part) for key, part in value.items()}
+            return {key: self.beside(part) for key, part in value.items()}
         if type(value) in (tuple, list):
-            return type(value)(map(self._shadowed, value))
+            return type(value)(map(self.beside, value))
         return torch.float32 if value in HALF else value
 
-    def _shadow_written(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    def register_written(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
         """Floating-point numbers that an operator writes to get a counterpart of their own first."""
-        map_arguments(func, (args, kwargs), self._shadow_target, lambda value: value)
+        map_arguments(func, (args, kwargs), self._register_target, lambda value: value)
 
-    def _shadow_target(self, target: Any) -> None:
+    def _register_target(self, target: Any) -> None:
         for tensor in tensors(target):
-            if tensor.is_floating_point() and storage_key(tensor) not in self._shadows:
+            if tensor.is_floating_point() and storage_key(tensor) not in self._flats:
                 self._register(tensor, tensor.float() if tensor.dtype in HALF else tensor.clone())
 
-    def _own(self, written: Any) -> Any:
+    def own(self, written: Any) -> Any:
         """An argument that is written to: its counterpart, or a copy that is thrown away, as of integers."""
 
         def own(tensor: torch.Tensor) -> torch.Tensor:
@@ -94,16 +96,17 @@ class Counterparts:
 
         return map_tensors(written, own)
 
-    def _keep(self, result: Any, exact: Any) -> None:
+    def keep(self, result: Any, exact: Any) -> None:
+        """exact: becomes the counterpart of the result."""
         if isinstance(result, torch.Tensor) and isinstance(exact, torch.Tensor):
             if result.is_floating_point() and result.shape == exact.shape:
                 self._register(result, exact)
         elif isinstance(result, (tuple, list)) and isinstance(exact, (tuple, list)):
             for part, exact_part in zip(result, exact):
-                self._keep(part, exact_part)
+                self.keep(part, exact_part)
 
     def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
-        self._shadows[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))
+        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))
 
 
 class Flats:

@@ -9,9 +9,10 @@ import torch
 import halfscope
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.marks import Mark
-from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
+from halfscope.torch.events.observer import Twin
 from halfscope.torch.events.place import Place, Region
+from halfscope.torch.events.ran import Call, Ran
 from halfscope.torch.operations.operators import target_of
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
@@ -19,34 +20,40 @@ from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import results
 
 
-class Noise(Counterparts):
+class Noise(Counterparts, Twin):
     """Counterparts that are computed in FP32 and rounded stochastically, wherever the emulation casts.
 
     A number that the format holds is left alone by both. Sums of products are FP32 in PyTorch's own order.
     """
 
-    def __init__(self, step: int, places: Places, arithmetic: Any) -> None:
+    def __init__(self, step: int, arithmetic: Any) -> None:
         super().__init__()
-        self._step, self._places, self._arithmetic = step, places, arithmetic
+        self._step, self._arithmetic = step, arithmetic
         self._drawn = 0
         self._seeds: dict[int, int] = {}  # by storage, in the order of the step, so that each run has the same
 
-    def run(self, func: Any, line: Operation, given: tuple[tuple, dict[str, Any]], result: Any) -> None:
-        """The operation once more, after the emulation has run it; keeps the counterpart of its result."""
-        args, kwargs = given
-        place = self._places.now()
-        rounds = place is not None and place.formats.rounds and not self._is_wide(place) and line.kind is not Kind.EXACT
+    def before(self, call: Call) -> None:
+        if call.has_exact:
+            self.register_written(call.func, call.args, call.kwargs)
+
+    def ran(self, ran: Ran) -> None:
+        """The operation once more, where FP32 has it too; keeps the counterpart of its result."""
+        if not ran.has_exact:
+            return
+        func, line, place, args, kwargs = ran.func, ran.line, ran.place, ran.args, ran.kwargs
+        is_wide = ran.forward is not None and ran.forward.is_wide
+        rounds = place is not None and place.formats.rounds and not is_wide and line.kind is not Kind.EXACT
         bring = (lambda value: self._operands(value, line, place)) if rounds else self._marked
-        own_args, own_kwargs = map_arguments(func, (args, kwargs), self._own, bring)
+        own_args, own_kwargs = map_arguments(func, (args, kwargs), self.own, bring)
         noisy = func(*own_args, **own_kwargs)
         kept = rounds and place is not None and place.region is Region.FORWARD
-        for position, (part, own) in enumerate(zip(results(result), results(noisy))):
+        for position, (part, own) in enumerate(zip(results(ran.result), results(noisy))):
             if isinstance(own, torch.Tensor) and own.dtype is torch.float32 and position not in line.statistics:
                 quantizer = HALF.get(part.dtype, place.formats.activation if kept and place else FP32)
                 if own.numel() and quantizer != FP32:
                     own.copy_(self._rounded(own, quantizer, storage_key(part)))
         if target_of(func, args, kwargs) is None:
-            self._keep(result, noisy)
+            self.keep(ran.result, noisy)
 
     def of(self, tensor: torch.Tensor, mark: Mark | None) -> torch.Tensor | None:
         """The counterpart of a tensor, in the format that the emulation has brought it to since."""
@@ -65,22 +72,16 @@ class Noise(Counterparts):
             self._seeds[key] = self._drawn
         return self._seeds[key]
 
-    def _is_wide(self, place: Place | None) -> bool:
-        if place is None:
-            return True
-        forward = self._arithmetic.latest if place.region is Region.FORWARD else self._places.forward()
-        return forward is not None and bool(forward.is_wide)
-
     def _marked(self, value: Any) -> Any:
         """Operands that are not cast now, in the formats that they have been brought to."""
         if isinstance(value, torch.Tensor):
             found = self.of(value, self._arithmetic.marks.get(value)) if value.dtype is torch.float32 else None
-            return self._shadowed(value) if found is None else found
+            return self.beside(value) if found is None else found
         if isinstance(value, dict):
             return {key: self._marked(part) for key, part in value.items()}
         if type(value) in (tuple, list):
             return type(value)(map(self._marked, value))
-        return self._shadowed(value)
+        return self.beside(value)
 
     def _operands(self, value: Any, line: Operation, place: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -89,10 +90,10 @@ class Noise(Counterparts):
             return {key: self._operands(part, line, place) for key, part in value.items()}
         if type(value) in (tuple, list):
             return type(value)(self._operands(part, line, place) for part in value)
-        return self._shadowed(value)
+        return self.beside(value)
 
     def _operand(self, tensor: torch.Tensor, line: Operation, place: Place) -> torch.Tensor:
-        noisy: torch.Tensor = self._shadowed(tensor)
+        noisy: torch.Tensor = self.beside(tensor)
         if tensor.dtype is not torch.float32 or not tensor.numel():
             return noisy
         owned, mark = self._arithmetic.owner_of(tensor), self._arithmetic.marks.get(tensor)

@@ -9,8 +9,7 @@ their values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from halfscope.torch.emulate.arithmetic import backends
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.twins.counterparts import Flats, without_writes
-from halfscope.torch.emulate.twins.exact import Comparison, Shadows
+from halfscope.torch.emulate.twins.exact import Exact
 from halfscope.torch.emulate.twins.product_zeros import ProductZeros
 from halfscope.torch.emulate.twins.zero_counts import (
     CANCELLED,
@@ -33,90 +32,83 @@ from halfscope.torch.emulate.twins.zero_counts import (
     UPSTREAM,
     ZeroTable,
 )  # fmt: skip
+from halfscope.torch.events.observer import Twin, Wants
 from halfscope.torch.events.place import Region
+from halfscope.torch.events.ran import Call, Ran
 from halfscope.torch.operations.operators import is_random, target_of
-from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation, Trait
+from halfscope.torch.operations.table import Kind, Operation, Trait
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
 
 
-class ZeroCauses:
+class Zeros(Twin):
     """The causes of one step's zeros."""
 
-    def __init__(self, table: ZeroTable, places: Places, arithmetic: Any) -> None:
-        self._table, self._places, self._marks = table, places, arithmetic.marks
-        self._exact = arithmetic.shadows  # stage 0
-        if self._exact is None:
-            self._exact = Shadows(Comparison(), 1, places, arithmetic)
-            self._exact.compares = False
+    wants = Wants.OPERANDS | Wants.ARRIVALS | Wants.NODES
+
+    def __init__(self, table: ZeroTable, exact: Exact, places: Places, arithmetic: Any) -> None:
+        """exact: stage 0, which runs behind this twin."""
+        self._table, self._exact, self._places, self._marks = table, exact, places, arithmetic.marks
         self._forward = Flats()  # gradients at stage 1
         self._made = Flats()  # gradients at stage 2: as they were made, before the first use rounds them
         self._codes = Flats()  # codes of the zeros of gradients, before these are rounded
         self._casts: dict[int, str] = {}  # by storage of a gradient: the tensor whose gradient made it
-        self._operands: tuple | None = None  # operands of the operation, in their formats
-        self._is_counting = False  # with operations of its own, which are not the training's
         self._products = ProductZeros(arithmetic.owner_of)
-        self._latest = lambda: arithmetic.latest
-        places.after_node = self._after_node
-        arithmetic.operands.see_operands = self._see_operands
-        self._images: tuple | None = None  # operands of a product in formats of their own
-        arithmetic.product_operands.see_images = self._see_images
-        self._unrounded: list[tuple[torch.Tensor, torch.Tensor]] = []  # results of 16 bits, and in FP32
-        arithmetic.half.see_result = lambda exact, result: self._unrounded.append((result, exact))
+        self._before: list[Any] = []  # operands of the operation under way, of a gradient as it was made
+        self._stages: list[list[torch.Tensor]] = []  # and at the first two stages
+        self._arriving: tuple[torch.Tensor, str] | None = None  # codes of a weight's gradient, and its cast
 
-    def around(self, run: Callable, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
-        """Runs an operation; of a backward pass, it notes the causes of the result's zeros."""
-        if self._is_counting:
-            return func(*args, **kwargs)
-        if not self._places.in_backward or line.kind in NO_ARITHMETIC or is_random(func):
-            found = self._exact.around(run, func, line, args, kwargs)
-            if not self._places.in_backward:
-                self._products.see(line, args, self._latest())
-            return found
-        self._operands, self._images, self._unrounded = None, None, []
-        before = [self._before_cast(tensor) for tensor in numbers(args)]
-        stages = [self._at(args, before, self._exact.counterpart), self._at(args, before, self._forward.get)]
-        result = self._exact.around(run, func, line, args, kwargs)
-        if target_of(func, args, kwargs) is not None:
-            self._forget(result)
-            return result
-        cast = list(numbers(args if self._operands is None else self._operands))
+    def before(self, call: Call) -> None:
+        if call.is_backward and not is_random(call.func):
+            self._before = [self._before_cast(tensor) for tensor in numbers(call.args)]
+            stages = self._exact.counterpart, self._forward.get
+            self._stages = [self._at(call.args, self._before, stage) for stage in stages]
+
+    def ran(self, ran: Ran) -> None:
+        """Notes the causes of the zeros that an operation of a backward pass has made."""
+        if not ran.is_backward:
+            self._products.see(ran.line, ran.args, ran.forward)
+        elif target_of(ran.func, ran.args, ran.kwargs) is not None and not is_random(ran.func):
+            self._forget(ran.result)
+        elif not is_random(ran.func):
+            self._follow(ran)
+
+    def _follow(self, ran: Ran) -> None:
+        func, args, before, stages = ran.func, ran.args, self._before, self._stages
+        cast = list(numbers(args if ran.operands is None else ran.operands))
         # Forward operands have their casts from stage 1 on.
         stages[1] = [known if old is not None else own for known, old, own in zip(stages[1], before, cast)]
         stages += [[own if old is None else old for old, own in zip(before, cast)], cast]
-        if self._images is not None:
-            stages.append(list(numbers(self._images)))
-        options = {key: map_numbers(value, torch.Tensor.float) for key, value in kwargs.items()}
+        if ran.images is not None:
+            stages.append(list(numbers(ran.images)))
+        options = {key: map_numbers(value, torch.Tensor.float) for key, value in ran.kwargs.items()}
         again, own_options = without_writes(func, _filled(args, stages[1]), options)
         at_forward = results(func(*again, **own_options))
-        made = [self._as_made(tensor) for tensor in results(result)]
-        for tensor, own, kept in zip(results(result), made, at_forward):
+        made = [_as_made(tensor, ran) for tensor in results(ran.result)]
+        for tensor, own, kept in zip(results(ran.result), made, at_forward):
             if own is not None:
                 self._forward.set(tensor, kept)
                 self._made.set(tensor, own)
         if any(bool((own == 0).any()) for own in made if own is not None):
-            self._explain(list(zip(results(result), made)), (func, line, args, options), stages)
-        return result
+            self._explain(list(zip(results(ran.result), made)), ran, options, stages)
 
-    def count(self, name: str, gradient: torch.Tensor, rounded: Callable[[], torch.Tensor]) -> torch.Tensor:
-        """Rounds the gradient of a weight by `rounded`, and counts the causes of its zeros."""
-        if not _is_number(gradient) or gradient.layout is not torch.strided:
-            return rounded()
-        with self._counting():
+    def arrives(self, owned: Any, gradient: torch.Tensor) -> None:
+        self._arriving = None
+        if _is_number(gradient) and gradient.layout is torch.strided:
             codes = torch.where(gradient == 0, self._codes_of(gradient), RESULT)
-            cast = self._casts.get(storage_key(gradient), "")
-        result = rounded()
-        with self._counting():
-            self._table.of(name).add(codes[result == 0], result.numel(), cast)
-        return result
+            self._arriving = codes, self._casts.get(storage_key(gradient), "")
 
-    def _after_node(self, gradients: tuple) -> None:
-        """A node of the backward pass has made these: those of a product of two activations have rows."""
+    def arrived(self, owned: Any, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
+        if self._arriving is not None:
+            codes, cast = self._arriving
+            self._table.of(owned.name).add(codes[rounded == 0], rounded.numel(), cast)
+
+    def left_node(self, gradients: tuple) -> None:
+        """Gradients of a product of two activations have rows."""
         for row, gradient in zip(self._products.rows(self._places.forward()), gradients):
             if row and isinstance(gradient, torch.Tensor) and _is_number(gradient):
-                with self._counting():
-                    self._count_operand(row, gradient)
+                self._count_operand(row, gradient)
 
     def _count_operand(self, row: str, gradient: torch.Tensor) -> None:
         """The operation that uses the gradient rounds it later; random roundings are left to that."""
@@ -128,27 +120,6 @@ class ZeroCauses:
         codes = torch.where(gradient == 0, self._codes_of(gradient), RESULT)
         cast = self._casts.get(storage_key(gradient), "")
         self._table.of(row, is_operand=True).add(codes[rounded == 0], rounded.numel(), cast)
-
-    def _as_made(self, tensor: Any) -> torch.Tensor | None:
-        """A result before it is rounded to 16 bits, in FP32; None of another one than numbers."""
-        if not isinstance(tensor, torch.Tensor) or not _is_number(tensor):
-            return None
-        exact = next((exact for result, exact in self._unrounded if result is tensor), tensor)
-        return exact.float()
-
-    @contextmanager
-    def _counting(self) -> Iterator[None]:
-        self._is_counting = True
-        try:
-            yield
-        finally:
-            self._is_counting = False
-
-    def _see_operands(self, operands: tuple) -> None:
-        self._operands = operands
-
-    def _see_images(self, operands: tuple) -> None:
-        self._images = operands
 
     def _before_cast(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """A copy of a gradient as it was made; None of another operand."""
@@ -174,10 +145,9 @@ class ZeroCauses:
             for flats in (self._forward, self._made, self._codes):
                 flats.forget(tensor)
 
-    def _explain(self, made: list[tuple], asked: tuple, stages: list[list[torch.Tensor]]) -> None:
-        """made: results, and as they are before a cast to 16 bits; asked: function, its line, arguments, options."""
-        func, line, args, options = asked
-        place = self._places.now()
+    def _explain(self, made: list[tuple], ran: Ran, options: dict, stages: list[list[torch.Tensor]]) -> None:
+        """made: results, and as they are before a cast to 16 bits; options: arguments by name, in FP32."""
+        line, args, place = ran.line, ran.args, ran.place
         if place is None:
             return
         if place.region is Region.FAN_IN or Trait.COPIES in line.traits:
@@ -187,10 +157,10 @@ class ZeroCauses:
                 if own is not None:
                     self._codes.set(tensor, _of_sum(codes, is_zero))
         elif line.kind is not Kind.EXACT:
-            self._note(made, func, _judge(line), [_filled(args, stage) for stage in stages], options)
+            self._note(made, ran, [_filled(args, stage) for stage in stages], options)
 
-    def _note(self, made: list[tuple], func: Any, judge: Callable, stages: list[tuple], options: dict) -> None:
-        forward = self._places.forward()
+    def _note(self, made: list[tuple], ran: Ran, stages: list[tuple], options: dict) -> None:
+        func, judge, forward = ran.func, _judge(ran.line), ran.forward
         with backends.own_products():
             nonzero = [judge(func, stage, options) for stage in stages]
             total = results(func(*map_floats(stages[-1], torch.Tensor.double), **options))
@@ -219,6 +189,14 @@ class ZeroCauses:
         codes[stays] = FORWARD
         codes[stays if exact is None else stays & (exact == 0)] = TRUE
         return codes if is_cast is None else torch.where(is_cast, RESULT, codes)
+
+
+def _as_made(tensor: Any, ran: Ran) -> torch.Tensor | None:
+    """A result before it is rounded to 16 bits, in FP32; None of another one than numbers."""
+    if not isinstance(tensor, torch.Tensor) or not _is_number(tensor):
+        return None
+    exact = next((exact for result, exact in ran.unrounded if result is tensor), tensor)
+    return exact.float()
 
 
 def _judge(line: Operation) -> Callable:

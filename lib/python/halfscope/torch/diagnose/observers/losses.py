@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Region
+from halfscope.torch.events.ran import Ran
 from halfscope.torch.findings.fault import Made
-from halfscope.torch.findings.trail import Ran, first_tensor
+from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.table import TABLE, Kind, Trait, named
 
 _BEFORE, _AFTER = 0.05, 0.3  # relative errors of all operands, and of the result
@@ -45,18 +47,23 @@ class Total:
     rows: list[str] = field(default_factory=list)  # rows on its results
 
 
-class Losses:
-    """Losses of a step; recorder: knows the operations, and the FP32 counterparts of their operands."""
+class Losses(Observer):
+    """Losses of a step; trail: knows the operations."""
 
-    def __init__(self, recorder: Any) -> None:
-        self._recorder = recorder
+    def __init__(self, trail: Any) -> None:
+        self._trail = trail
+        self._plan = StepPlan()
         self.found: list[Loss] = []
         self.totals: dict[Any, Total] = {}
 
-    def see(self, ran: Ran, made: Made, operands: list[torch.Tensor]) -> None:
-        result, exact = first_tensor(ran.result), first_tensor(ran.exact)
-        if result is None or exact is None or not bool(result.isfinite().all()):
+    def begin_step(self, plan: StepPlan) -> None:
+        self._plan = plan
+
+    def ran(self, ran: Ran) -> None:
+        made, result, exact = self._trail.made_by(ran), first_tensor(ran.result), first_tensor(ran.exact)
+        if made is None or not bool(result.isfinite().all()):
             return
+        operands = float_tensors((ran.args, ran.kwargs))
         is_forward = ran.place is not None and ran.place.region is Region.FORWARD
         if ran.operation in named(Trait.RUNNING_TOTAL) and not (ran.is_backward and ran.place is not None):
             self._add(ran, made, operands, (result, exact))
@@ -71,7 +78,7 @@ class Losses:
         after = relative_error(result, exact)
         if after < _AFTER:
             return
-        counterparts = [(tensor, self._recorder.shadows.counterpart(tensor)) for tensor in operands if tensor.dim()]
+        counterparts = [(tensor, self._plan.counterpart(tensor)) for tensor in operands if tensor.dim()]
         pairs = [(tensor, other) for tensor, other in counterparts if other is not None]
         before = max((relative_error(tensor, other) for tensor, other in pairs), default=0.0)
         sizes = [float(tensor.abs().max()) for tensor in operands if tensor.numel()]
@@ -79,9 +86,9 @@ class Losses:
         if before > _BEFORE or largest <= _NOISE[ran.operation in named(Trait.DIFFERENCE)] * size:
             return
         zeros = int(((result == 0) & (exact != 0)).sum())
-        maker = self._recorder.maker_of(operands[0])
+        maker = self._trail.maker_of(operands[0])
         self.found.append(
-            Loss(made, before, after, size, largest, zeros, exact.numel(), maker, self._recorder.sources_of(made))
+            Loss(made, before, after, size, largest, zeros, exact.numel(), maker, self._trail.sources_of(made))
         )
 
     def _add(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:

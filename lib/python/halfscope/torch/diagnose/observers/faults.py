@@ -1,0 +1,170 @@
+"""Observer of faults: where a step in a format and its FP32 twin part in what is finite."""
+
+from __future__ import annotations
+
+import torch
+
+import halfscope
+from halfscope.formats import Format
+from halfscope.torch.diagnose.observers.losses import relative_error
+from halfscope.torch.events.nodes import Forward
+from halfscope.torch.events.observer import Observer, StepPlan, Wants
+from halfscope.torch.events.place import Region
+from halfscope.torch.events.ran import Ran
+from halfscope.torch.events.source import Site, current_site
+from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
+from halfscope.torch.findings.operands import Operand, operand_of
+from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
+from halfscope.torch.private import storage_key
+
+
+class Faults(Trail, Observer):
+    """Trail of the step; `found` in the order in which they came.
+
+    Observers that stand before it in the plan ask it what an operation made, and who made its operands before.
+    """
+
+    wants = Wants.SITES
+
+    def __init__(self, format: Format, scale: float) -> None:
+        """scale: the loss scale."""
+        super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
+        self._scale = scale
+        self.found: list[Fault] = []
+        self._bad: dict[int, Fault] = {}
+        self._plan = StepPlan()
+        self._noted: tuple[Ran, Made | None] | None = None  # the operation that is looked at
+
+    def begin_step(self, plan: StepPlan) -> None:
+        self._plan, self._bad = plan, {}
+        self.made.clear()
+
+    def made_by(self, ran: Ran) -> Made | None:
+        """The operation as later ones need to know it; None of one that FP32 has no numbers beside."""
+        if self._noted is None or self._noted[0] is not ran:
+            self._noted = ran, self._note_of(ran)
+        return self._noted[1]
+
+    def _note_of(self, ran: Ran) -> Made | None:
+        result, exact = first_tensor(ran.result), first_tensor(ran.exact)
+        if result is None or exact is None or not result.is_floating_point() or result.shape != exact.shape:
+            return None
+        made = self.note(ran, self._site_of(ran))
+        if ran.operation in (*PRODUCTS, "sin", "cos"):
+            made.largest = largest_of(float_tensors(ran.args)[0] if ran.operation in ("sin", "cos") else exact)
+        return made
+
+    def ran(self, ran: Ran) -> None:
+        made = self.made_by(ran)
+        self._noted = None
+        if made is None:
+            return
+        operands = float_tensors((ran.args, ran.kwargs))
+        region = "forward" if ran.place is None else ran.place.region.value
+        if region == Region.BACKWARD.value:
+            self._look_at_gradients(operands)
+        self._follow(ran, made, operands, region)
+        self.made[storage_key(first_tensor(ran.result))] = made
+
+    def _site_of(self, ran: Ran) -> Site | None:
+        """The line that calls it; an operation outside of the model is noted for its backward pass too."""
+        if ran.forward is not None or ran.is_backward or ran.place is not None:
+            return None if ran.forward is None else ran.forward.site
+        site = current_site()
+        self._plan.note(Forward(ran.operation, ran.operation, ran.operation, site=site))
+        return site
+
+    def _follow(self, ran: Ran, made: Made, operands: list[torch.Tensor], region: str) -> None:
+        """Finds a fault, passes one on, or sees it hidden."""
+        result, exact = first_tensor(ran.result), first_tensor(ran.exact)
+        count = 0 if bool(result.isfinite().all()) else int((~result.isfinite() & exact.isfinite()).sum())
+        above = [self._bad[key] for key in map(storage_key, operands) if key in self._bad]
+        if not count:
+            for parent in above:
+                if parent.hidden_by is None and not parent.reaches_loss:
+                    parent.hidden_by, parent.damage = made, relative_error(result, exact)
+            return
+        if not above:
+            above = [self._fault(ran, made, operands, (region, count, exact))]
+        for parent in above[:1]:
+            self._bad[storage_key(result)] = parent
+            if made is not parent.made:
+                parent.passes.append(made)
+            if parent.nan_at is None and bool((result.isnan() & exact.isfinite()).any()):
+                parent.nan_at = made
+            if ran.place is None and region == "forward":
+                parent.reaches_loss = True
+
+    def _fault(self, ran: Ran, made: Made, operands: list[torch.Tensor], found: tuple[str, int, torch.Tensor]) -> Fault:
+        region, count, exact = found
+        described = [self._operand(tensor) for tensor in operands if tensor.dim()]
+        sources = self.sources_of(made)
+        kind = kind_of(made, described, first_tensor(ran.result))
+        if kind == "cast" and region != "forward":
+            known = self._fault_of_cast(operands, described)
+            if known is not None:
+                return known
+        value = float(exact[exact.isfinite()].abs().max()) if exact.isfinite().any() else 0.0
+        if kind == "cast":
+            value = max(operand.largest for operand in described if operand.infinite)
+        terms = 0 if kind == "cast" else terms_of(ran.operation, ran.args, exact)
+        fault = Fault(
+            made, self.format, region, kind, value, count, exact.numel(), terms, described, sources,
+            self._scale, has_weight=any(self._plan.owner_of(tensor) is not None for tensor in operands),
+        )  # fmt: skip
+        self.found.append(fault)
+        return fault
+
+    def _fault_of_cast(self, operands: list[torch.Tensor], described: list[Operand]) -> Fault | None:
+        """The fault of a cast in a backward pass: a gradient's, or that of the same tensor in the forward pass."""
+        whole = [tensor for tensor in operands if tensor.dim()]
+        infinite = [tensor for tensor, each in zip(whole, described) if each.infinite]
+        if any(self._plan.counterpart(tensor) is not None for tensor in infinite):
+            return self._gradient_fault(infinite)
+        keys = set(map(storage_key, infinite))
+        return next((fault for fault in self.found if fault.kind == "cast" and keys & set(fault.made.inputs)), None)
+
+    def _operand(self, tensor: torch.Tensor) -> Operand:
+        exact = self._plan.counterpart(tensor)
+        seen = tensor
+        if exact is None:
+            exact = tensor.detach().clone()
+            if tensor.dtype is torch.float32:
+                seen = halfscope.round(exact.contiguous(), self.format.name)
+        return operand_of(self.name_of(tensor), tensor, exact, seen)
+
+    def _look_at_gradients(self, operands: list[torch.Tensor]) -> None:
+        """Gradients are rounded by the operation that uses them: an overflow is that of the one which made them."""
+        for tensor in operands:
+            exact, key = self._plan.counterpart(tensor), storage_key(tensor)
+            if exact is None or key in self._bad or key not in self.made or bool(tensor.isfinite().all()):
+                continue
+            bad = ~tensor.isfinite() & exact.isfinite()
+            if not bool(bad.any()):
+                continue
+            self._bad[key] = self._gradient_fault([tensor])
+
+    def _gradient_fault(self, operands: list[torch.Tensor]) -> Fault:
+        """An overflow of the largest of these gradients, which the operation that made it is blamed for."""
+        found = [(tensor, self._plan.counterpart(tensor)) for tensor in operands]
+        sizes = [(largest_of(exact), tensor) for tensor, exact in found if exact is not None]
+        largest, tensor = max(sizes, key=lambda size: size[0])
+        made = self.made.get(storage_key(tensor)) or Made("gradient", "", "", None)
+        count = int((halfscope.round(tensor.detach().float().contiguous(), self.format.name).isinf()).sum())
+        fault = Fault(
+            made, self.format, "backward", "gradient", largest, count, tensor.numel(), sources=self.sources_of(made),
+            scale=self._scale, forward=self._fault_forward(made),
+        )  # fmt: skip
+        self.found.append(fault)
+        return fault
+
+    def _fault_forward(self, made: Made) -> Fault | None:
+        """That of the operation in the forward pass."""
+        return next((each for each in self.found if each.region == "forward" and each.made.row == made.row), None)
+
+
+def largest_of(exact: torch.Tensor) -> float:
+    """The largest finite magnitude."""
+    finite = exact[exact.isfinite()]
+    return float(finite.abs().max()) if finite.numel() else 0.0
