@@ -171,6 +171,31 @@ def test_gradients_that_vanish_want_a_loss_scale() -> None:
     assert report.advice[0].kind == "loss scale" and "GradScaler(init_scale=" in report.advice[0].change
 
 
+def test_a_running_average_that_stays_zero_is_healthy() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 1, bias=False), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1, bias=False), nn.BatchNorm2d(4)
+    )
+    x = torch.randn(4, 1, 8, 8)
+    for format in FORMATS:
+        assert find_remedy(model, lambda: model(x).abs().mean(), format).is_healthy
+
+
+def test_a_loss_that_is_constant_by_construction_is_healthy() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16)), torch.randn(8, 16)
+    for format in FORMATS:
+        assert find_remedy(model, lambda: model(x).square().mean(), format).is_healthy
+
+
+def test_a_deep_residual_net_of_few_pictures_has_no_line_to_change() -> None:
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU()) for _ in range(14)]
+    model, x = nn.Sequential(*blocks, nn.Linear(16, 3)), torch.randn(4, 16)
+    report = find_remedy(model, lambda: functional.cross_entropy(model(x), torch.arange(4) % 3), "bf16")
+    assert report.advice == () and (report.is_healthy or "no line to change" in str(report))
+
+
 def test_state_that_is_ill_before_the_step_is_said_first() -> None:
     model = nn.Linear(4, 2)
     model.weight.data[0, 0] = float("nan")

@@ -21,10 +21,9 @@ def told(about: Examination, course: Course) -> Examined:
     advice = [_advice(about, remedy, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)]
     notes = []
     if course.is_spread:
-        share = f"{len(course.region.needed)} of {len(about.places)}" if course.region else "most"
         notes.append(
-            f"Round-off is amplified over {share} calls together: {harm}. There is no line to change; train in FP32, "
-            "or with larger batches."
+            f"Round-off is amplified over many of the {len(about.places)} calls: {harm}. No line that was tried heals "
+            "it: there is no line to change; train in FP32, or with larger batches."
         )
     elif course.is_out_of_time and not advice:
         notes.append(f"The search ended after {about.seconds:g} s: {harm}. {_region_words(course)}")
@@ -57,7 +56,7 @@ def _advice(about: Examination, remedy: Remedy, harm: str) -> Advice:
 
 
 def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
-    """What the format does to the calls of a group, or to those that made their operands."""
+    """Effect of the format on the calls of a group, or to those that made their operands."""
     log = about.narrow.log
     calls = [call for place in places for call in log.calls if call.place == place][:20]
     causes = causes_of(calls, about.program.format)
@@ -108,7 +107,7 @@ def healthy(about: Examination) -> str:
 
 
 def extent(about: Examination) -> str:
-    """What was computed how."""
+    """Extent of the examination: calls, format, losses, runs."""
     program = about.program
     label = program.format.label
     if program.under_autocast:

@@ -1,4 +1,4 @@
-"""What a run's modes note: places in their order, casts of trials, calls that are kept, tensors of 16 bits."""
+"""Notes of a run's modes: places in their order, casts of trials, calls that are kept, tensors of 16 bits."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Call:
     func: Callable
     args: tuple
     kwargs: dict
-    nodes: tuple[int, int]  # of autograd's, made by the call
+    nodes: tuple[int, int]  # numbers of autograd's nodes that the call made
     result: Any = None
 
     @property

@@ -15,7 +15,8 @@ from halfscope.torch.doctor.transformations.fp32_calls import edits_of
 from halfscope.torch.doctor.transformations.table import FAMILIES
 
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
-_NO_LINE = 1 / 3  # of the calls in a region: round-off that grows everywhere
+_SHORT = 6  # calls, a short region also in a small step
+_NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,20 @@ class Course:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
+        reasons = {alarm.reason for alarm in self.about.alarms}
+        if self.is_unhealed and not self.remedies and "amplified" in reasons and "not finite" not in reasons:
+            self.is_spread = True
 
     def _search(self) -> None:
         if self._is_of_gradients() and self._scale():
+            return
+        if self._is_only_amplified() and self._has_no_short_region():
+            self.is_spread = True
             return
         if not any(self._in_region(base) for base in _BASES):
             self.is_unhealed = not (self._state() or self._scale())
             return
         assert self.region is not None
-        if self._is_only_amplified() and len(self.region.needed) > max(2, _NO_LINE * len(self.about.places)):
-            self.is_spread = True
-            return
         groups = groups_of(self.region.needed, self.about.narrow.log)
         for group in groups:
             others = frozenset(place for other in groups if other is not group for place in other)
@@ -89,18 +93,22 @@ class Course:
         return Remedy(candidate, run.outcome.loss, group)
 
     def _is_of_gradients(self) -> bool:
+        """Whether all that is wrong are finite gradients, and what follows from them."""
         groups = {alarm.distance.group for alarm in self.about.alarms}
         finite = all(alarm.reason != "not finite" for alarm in self.about.alarms)
-        return (
-            finite
-            and groups <= {"gradient", "gradients", "change"}
-            and "gradients" in groups | {"gradients" if "gradient" in groups else ""}
-        )
+        return finite and groups <= {"gradient", "gradients", "change"} and groups != {"change"}
 
     def _is_only_amplified(self) -> bool:
-        return all(alarm.reason in ("amplified", "round-off") for alarm in self.about.alarms) and not any(
-            alarm.reason == "round-off" for alarm in self.about.alarms
-        )
+        return all(alarm.reason == "amplified" for alarm in self.about.alarms)
+
+    def _has_no_short_region(self) -> bool:
+        """Whether no third of the calls, one behind the other, heals the step in FP32."""
+        places = self.about.places
+        size = max(_SHORT, round(_NO_LINE * len(places)))
+        starts = range(0, max(1, len(places) - size + 1), max(1, size // 2))
+        windows = [frozenset(places[start : start + size]) for start in starts]
+        windows.append(frozenset(places[-size:]))
+        return not any(self.about.heals(self.about.region(window, base)) for base in _BASES[::2] for window in windows)
 
     def _scale(self) -> bool:
         for scale in _SCALES:

@@ -32,7 +32,7 @@ class Examination:
     narrow: Run = field(init=False)
     floor: Floor = field(init=False)
     alarms: list[Alarm] = field(init=False)
-    base: Trial = field(default_factory=Trial)  # what all trials have: inputs before their cast, the loss scale
+    base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
     _smaller: Run | None = None  # FP32 on smaller inputs
 
     def begin(self) -> None:

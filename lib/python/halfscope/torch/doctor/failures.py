@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 
-_ITSELF = 0.01  # error of a gradient by FP32's own round-off, from which on it is nothing but that
+_ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
+_LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _FEW_DECISIONS = 0.05
 _MOST_CHANGE = 0.2
 
@@ -34,12 +35,12 @@ class Tolerance:
 ALARM = Tolerance()
 HEALED = Tolerance(0.0, 0.02, 0.1)
 HEALED_AGAIN = Tolerance(0.01, 0.02, 0.1)  # on other inputs, whose floor is not known
-_MOVED = 0.02  # of FP32's outcome, by another constant
+_MOVED = 0.02  # change of FP32's outcome that another constant may make
 
 
 @dataclass
 class Floor:
-    """What round-off alone does to each tensor of the outcome: FP32 runs whose results are multiplied by 1 + u r."""
+    """Effect of round-off alone on each tensor of the outcome: FP32 runs whose results are multiplied by 1 + u r."""
 
     unit: float
     calls: int
@@ -81,17 +82,19 @@ class Floor:
         u, root = self.unit, self.calls**0.5
         if not each.is_finite:
             return "not finite"
+        is_noise = self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF
         if each.group == "change":
-            return "change" if each.error > _MOST_CHANGE else ""
+            return "change" if each.error > _MOST_CHANGE and not is_noise else ""
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""
-        if each.error > 4 * floor and each.error > 6 * u:
+        is_gradient = each.group in ("gradient", "gradients")
+        if is_gradient and is_noise:
+            return ""
+        if each.error > 4 * floor and each.error > max(6 * u, _LEAST_OF_GRADIENTS if is_gradient else 0.0):
             return "round-off"
         if each.group == "number" and each.error > 8 * u * root:
             return "amplified"
-        if each.group != "gradients" or self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF:
-            return ""
-        return "amplified" if each.error > 24 * u * root else ""
+        return "amplified" if each.group == "gradients" and each.error > 24 * u * root else ""
 
 
 def _learn(errors: dict[tuple[str, str], float], noisy: Outcome, exact: Outcome) -> None:

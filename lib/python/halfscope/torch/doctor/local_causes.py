@@ -1,4 +1,4 @@
-"""What a call does to its operands in the format: the same call in FP32 on the same operands."""
+"""Effect of the format on one call: the same call in FP32 on the same operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from halfscope.torch.doctor.transformations.constants import short
 from halfscope.torch.doctor.transformations.patterns import number_of, plain_name
 
 _CANCELS = 30.0  # times larger operands than their difference
-_LOST = 0.1  # of the smaller addend
+_LOST = 0.1  # share of the smaller addend
 _UNREPEATABLE = (
     "batch_norm",
     "dropout",

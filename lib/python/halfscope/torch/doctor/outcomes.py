@@ -1,4 +1,4 @@
-"""What comes out of a step, and how far two outcomes are apart."""
+"""Outcome of a step, and how far two outcomes are apart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outcome:
     loss: float | None = None
     numbers: dict[str, torch.Tensor] = field(default_factory=dict)  # loss, results, outputs of the model
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)
-    changes: dict[str, torch.Tensor] = field(default_factory=dict)  # of weights, buffers and tensors from outside
+    changes: dict[str, torch.Tensor] = field(default_factory=dict)  # weights, buffers and tensors from outside
     decisions: dict[str, torch.Tensor] = field(default_factory=dict)  # integers and booleans that are returned
 
 
@@ -32,7 +32,7 @@ class Ended:
 
     loss: torch.Tensor | None
     result: Any
-    outputs: list[torch.Tensor]  # of the model
+    outputs: list[torch.Tensor]  # results of the model
     start: dict[str, torch.Tensor]
     unscale: float
 

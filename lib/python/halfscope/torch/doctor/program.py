@@ -22,7 +22,7 @@ from halfscope.torch.doctor.watched_modules import watched_modules, watched_upda
 from halfscope.torch.private import storage_key
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-_LARGEST_INTEGER = 16  # of inputs that a smaller batch changes too
+_LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, and stays
 
 
 @dataclass(frozen=True)

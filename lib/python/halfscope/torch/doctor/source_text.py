@@ -37,7 +37,7 @@ class CallPlace:
 
     file: str
     span: Span
-    name: str  # of the function that is called
+    name: str  # the function that is called
     module: str = ""  # a layer of PyTorch's that makes the call
     function: int = 0  # first line of the function that it stands in
     is_inside: bool = False  # the layer stands in a container, whose call is all that the source has
@@ -63,7 +63,7 @@ class CallPlace:
 
     @property
     def called(self) -> str:
-        """What a sentence calls it: its text, or the layer."""
+        """Its name in a sentence: its text, or the layer."""
         text = " ".join(self.text.split())
         if self.module:
             return f"{self.name} of {self.module}"
@@ -158,7 +158,7 @@ def _span(frame: FrameType) -> Span:
 
 @cache
 def _positions(code: CodeType) -> list[tuple]:
-    """Of each instruction; empty before Python 3.11."""
+    """Positions by instruction; empty before Python 3.11."""
     return list(code.co_positions()) if hasattr(code, "co_positions") else []
 
 

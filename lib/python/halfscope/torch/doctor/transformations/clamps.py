@@ -15,7 +15,7 @@ from halfscope.torch.doctor.transformations.constants import short
 from halfscope.torch.doctor.transformations.patterns import number_of, plain_name
 from halfscope.torch.doctor.typing_edits import wrapped_operand
 
-_ROOM = 0.97  # of the largest number
+_ROOM = 0.97  # share of the largest number
 _INVERSES: dict[str, Callable[[float], float]] = {
     "exp": math.log, "expm1": math.log1p, "exp2": math.log2, "sinh": math.asinh, "cosh": math.acosh,
     "square": math.sqrt, "softplus": lambda bound: bound,
