@@ -31,7 +31,7 @@ ROOMS = {
         "counts", "events", "findings", "operations", "policy", "search", "split_sums", "steps", "tensors",
         "weak_hooks", "words", "wrapping",
     },
-    "watch": {"counts", "events", "findings", "operations", "steps", "tensors", "weak_hooks", "wrapping"},
+    "watch": {"counts", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
     "lint": {"emulate", "findings", "policy", "steps"},
     "diagnose": {"emulate", "events", "findings", "operations", "policy", "steps"},
     "doctor": {"events", "findings", "operations", "steps", "tensors"},

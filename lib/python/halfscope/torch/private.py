@@ -119,11 +119,21 @@ def current_backward_pass() -> int:
     return int(torch._C._current_graph_task_id())
 
 
+def is_in_backward_pass() -> bool:
+    """Whether this is called by a node of a graph, such as one that computes a forward pass again."""
+    return current_backward_pass() != -1
+
+
 def at_end_of_backward_pass(call: Callable[[], None]) -> None:
     torch.autograd.Variable._execution_engine.queue_callback(call)
 
 
 # Modules.
+
+
+def is_compiling() -> bool:
+    """Whether torch.compile traces the caller."""
+    return bool(torch.compiler.is_compiling())
 
 
 def is_compiled(module: torch.nn.Module) -> bool:

@@ -14,13 +14,13 @@ import torch
 from halfscope.report.page import write_report
 from halfscope.torch.ablate.table import AblationArm, table_text, verdict_text
 from halfscope.torch.emulate.emulation import Emulation, check_model
-from halfscope.torch.emulate.training import Options, Trainee
+from halfscope.torch.emulate.training import Options
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.policy import Policy
 from halfscope.torch.steps.optimizers import optimizers_of
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.run_folder import ExperimentWords, RunFolder, arm_line, write_definition, write_experiment
-from halfscope.torch.watch.plan import Trainers
+from halfscope.torch.steps.trainee import Trainee
 from halfscope.torch.watch.watch import Watch, watch_into
 
 
@@ -117,7 +117,7 @@ def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], f
         records.begin(_settings(arm, every))
         observed = Emulation(trainee, arm.policy, Options(seed, every=every), records)
     else:  # counts the FP32 arm's gradients that FP16 would flush, as `halfscope run` does
-        observed = watch_into(trainee.model, Trainers(trainee.optimizers, None), every, run_folder)
+        observed = watch_into(Trainee(trainee.model, trainee.optimizers), every, run_folder)
     run = TrainingRun(model, optimizer, trainee.scaler, seed, observed.log)
     try:
         with observed:

@@ -141,7 +141,7 @@ class Emulation:
     @property
     def steps(self) -> int:
         """Steps that have ended."""
-        return self._found.steps
+        return self._found.tally.steps
 
     @property
     def first_overflow(self) -> FirstOverflow | None:
@@ -181,7 +181,7 @@ class Emulation:
             name: sum(getattr(total, name) for total in totals) for name in ("flushed", "subnormal", "overflow")
         }
         gradients["nonzero"] = sum(total.nonzero for total in totals)
-        counts = {"gradients": gradients, "skipped": self._found.skipped, "final_scale": self._trainee.scale()}
+        counts = {"gradients": gradients, "skipped": self._found.tally.skipped, "final_scale": self._trainee.scale()}
         return {**counts, "lost_updates": self.lost_updates}
 
     def log(self, loss: float | torch.Tensor) -> None:
@@ -193,13 +193,13 @@ class Emulation:
         """The text that `report` prints."""
         finding, found = self._finding(), self._found
         text = report_text(
-            self._policy, found.book, found.steps, found.totals.stalled.values(), is_told=finding is not None
+            self._policy, found.book, found.tally.steps, found.totals.stalled.values(), is_told=finding is not None
         )
         words = "" if found.wire is None else found.wire.words()
         zeros = [] if found.zeros is None else found.zeros.words()
         left = f"The recipe leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
         operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
-        text = " ".join(filter(None, [text, *operands, *found.scaler.words(), words, *zeros]))
+        text = " ".join(filter(None, [text, *operands, *found.tally.scaler.words(), words, *zeros]))
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def _finding(self) -> Finding | None:
@@ -334,7 +334,8 @@ class Emulation:
     def _train_with_fp32(self, names: list[str], train: Callable[[], Any]) -> bool | float | None:
         """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""
         told, found = self._trained(names, train)
-        return agreed(self._trainee.model, None if found.steps and found.skipped == found.steps else told)
+        tally = found.tally
+        return agreed(self._trainee.model, None if tally.steps and tally.skipped == tally.steps else told)
 
     def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float | None, Findings]:
         assert self._before is not None

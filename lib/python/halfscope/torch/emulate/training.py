@@ -41,24 +41,10 @@ from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Computed
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import ENGINE
-from halfscope.torch.steps.optimizers import StepHooks
 from halfscope.torch.steps.records import Records, Sinks
-from halfscope.torch.steps.scaler_steps import ScalerSteps
+from halfscope.torch.steps.trainee import Trainee
+from halfscope.torch.steps.training_steps import Record, Tally, TrainingSteps
 from halfscope.torch.weak_hooks import WeakHook
-from halfscope.torch.wrapping import wrap_method
-
-
-@dataclass(frozen=True)
-class Trainee:
-    """Model and optimizer in training."""
-
-    model: torch.nn.Module
-    optimizers: list[Any]
-    scaler: Any = None
-
-    def scale(self) -> float:
-        """The loss scale of the next backward pass."""
-        return 1.0 if self.scaler is None else float(self.scaler.get_scale())
 
 
 @dataclass(frozen=True)
@@ -86,9 +72,7 @@ class Findings:
     trail: LiveTrail
     comparison: Comparison = field(default_factory=Comparison)
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
-    steps: int = 0
-    skipped: int = 0
-    scaler: ScalerSteps = field(default_factory=ScalerSteps)
+    tally: Tally = field(default_factory=Tally)
     computed: Computed = field(default_factory=Computed)
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
@@ -98,7 +82,7 @@ class Findings:
 
 
 class EmulatedTraining:
-    """Between `begin` and `end` every step of a training is emulated."""
+    """Between `begin` and `end` every step of a training is emulated: the listener of its steps."""
 
     _under_way: EmulatedTraining | None = None
 
@@ -124,8 +108,7 @@ class EmulatedTraining:
         self._weights = [Weights(self._parameters.of(optimizer)) for optimizer in trainee.optimizers]
         self._undo: list[Callable[[], None]] = []
         self._hooked: dict[int, torch.Tensor] = {}  # whose gradients are rounded, by identity
-        self._loss: float | None = None
-        self._stepped = False
+        self._steps = TrainingSteps(trainee, findings.tally, findings.records, self)
         self._postponed: int | None = None  # the step that was to be compared, and was skipped
         self._accumulator: GradientAccumulator | None = None
         self._halves = False  # whether weights are stored in 16 bits
@@ -161,14 +144,16 @@ class EmulatedTraining:
             self._mode.__enter__()
             self._undo.append(lambda: self._mode.__exit__(None, None, None))
             self._follow_casts()
-            self._begin_step()
+            self._steps.start()
         except BaseException:
             self.end()
             raise
         EmulatedTraining._under_way = self
 
     def _set_hooks(self) -> None:
-        model, optimizers, scaler = self._trainee.model, self._trainee.optimizers, self._trainee.scaler
+        model, optimizers = self._trainee.model, self._trainee.optimizers
+        self._undo.append(self._steps.close)
+        self._steps.follow_model()
         halves = self._halves = any(parameter.dtype in HALF for parameter in model.parameters())
         if self._sharding is not None:
             halves = halves or self._sharding.has_type(HALF)
@@ -186,13 +171,6 @@ class EmulatedTraining:
             self._accumulate(self._options.gradient_accumulator)
         if halves or self._narrow_updates:
             self._undo += backends.step_one_by_one(optimizers)
-        for place, optimizer in enumerate(optimizers):
-            before = lambda closure, place=place: self._before_update(place, closure)  # noqa: E731
-            after = lambda place=place: self._after_update(place)  # noqa: E731
-            self._undo.append(StepHooks(optimizer, before, after).remove)
-        if scaler is not None:
-            self._undo.append(wrap_method(scaler, "update", self._update_scale))
-            self._undo.append(self._found.scaler.optimizers.follow(scaler, optimizers, model))
 
     def _accumulate(self, quantizer: str) -> None:
         """Has gradients added up in a format."""
@@ -240,11 +218,8 @@ class EmulatedTraining:
         EmulatedTraining._under_way = None
 
     def log(self, loss: float) -> None:
-        """The loss of the step under way, or of the one that has just ended."""
-        if self._found.records.lacks_loss():
-            self._found.records.log_late(loss)
-        else:
-            self._loss = loss
+        """The loss of a step: of which, `TrainingSteps.log` says."""
+        self._steps.log(loss)
 
     def _before_forward(self, *_: Any) -> None:
         self._found.book.begin_forward()
@@ -254,51 +229,47 @@ class EmulatedTraining:
         self._found.book.begin_backward()
         return self._step.round_arrival(owned, gradient, self._mode.weight_gradient)
 
-    def _before_update(self, place: int, closure: bool) -> None:
+    @property
+    def records_step(self) -> bool:
+        return True
+
+    def before_update(self, place: int, has_closure: bool) -> None:
         self._places.begin_update()
         self._mode.updates.begin()
         if self._trainee.scaler is not None and place == 0:
             gradients = [owned.tensor.grad for owned in self._parameters.all() if owned.tensor.grad is not None]
-            self._found.scaler.see_gradients(gradients, self._trainee.scale())
+            self._found.tally.scaler.see_gradients(gradients, self._trainee.scale())
         if self._counts_updates():
-            self._weights[place].keep(closure)
+            self._weights[place].keep(has_closure)
 
     def _counts_updates(self) -> bool:
         """Whether the updates of the step are counted for the format that no weight is stored in."""
         counts = self._rounds or self._halves
         return counts and not self._narrow_updates and self._found.book.seen is not None
 
-    def _after_update(self, place: int) -> None:
+    def after_update(self, place: int, skipped: bool) -> None:
         self._places.end_update()
         self._parameters.forget_copies()
-        self._stepped = True
-        self._found.scaler.optimizers.stepped.add(place)
         seen = self._found.book.seen
-        if seen is not None and self._counts_updates():
+        if seen is not None and not skipped and self._counts_updates():
             self._weights[place].count_updates(seen)
-        if self._trainee.scaler is None and place == len(self._trainee.optimizers) - 1:
-            self._end_step(1.0)
 
-    def _update_scale(self, update: Callable, *arguments: Any, **options: Any) -> Any:
-        scale = self._trainee.scale()
-        result = update(*arguments, **options)
-        if self._undo:
-            self._end_step(scale)
-        return result
-
-    def _begin_step(self) -> None:
-        found = self._found
-        found.book.begin_step(found.steps + 1, self._trainee.scale())
+    def begin_step(self) -> None:
+        self._found.book.begin_step(self._found.tally.steps + 1, self._trainee.scale())
         self._caster.begin_step()
         self._mode.begin_step()
         if self._accumulator is not None:
             self._accumulator.begin_step()
         self._step.begin(self._plan())
-        self._stepped = False
+
+    def abandon_step(self) -> None:
+        """Casts stay counted; the comparison of a step that ended in an error is dropped."""
+        self._step.end(stepped=False)
+        self._found.comparison.drop(self._found.tally.steps + 1)
 
     def _plan(self) -> StepPlan:
         """Who looks at the step that begins now."""
-        found, number = self._found, self._found.steps + 1
+        found, number = self._found, self._found.tally.steps + 1
         compares = self._compares(number)
         exact = Exact() if compares or found.zeros is not None else None
         noise = Noise(number, self._mode) if compares and self._options.floor else None
@@ -318,39 +289,30 @@ class EmulatedTraining:
         """Whether a step is compared with FP32."""
         return self._rounds and (number in self._options.compare_steps or self._postponed is not None)
 
-    def _postpone_comparison(self) -> None:
+    def _postpone_comparison(self, stepped: bool) -> None:
         """A skipped step is compared in the next one that is taken: its gradients are infinite."""
-        step, comparison = self._found.steps, self._found.comparison
+        step, comparison = self._found.tally.steps, self._found.comparison
         if not self._compares(step):
             return
         asked = step if self._postponed is None else self._postponed
-        if not self._stepped:
+        if not stepped:
             comparison.drop(step)
             self._postponed = asked
         elif self._postponed is not None:
             comparison.instead[asked], self._postponed = step, None
 
-    def _end_step(self, scale: float) -> None:
+    def end_step(self, stepped: bool, record: Record | None) -> None:
         found, seen = self._found, self._found.book.seen
-        found.steps += 1
-        found.skipped += not self._stepped
-        found.book.end_step(self._stepped)
-        self._step.end(self._stepped)
+        found.book.end_step(stepped)
+        self._step.end(stepped)
         found.operands.end_step(group_of(self._trainee.model))
-        rates = [group["lr"] for group in self._trainee.optimizers[0].param_groups]
-        record: dict[str, Any] = {
-            "step": found.steps, "loss": self._loss, "metric": None, "scale": scale, "skipped": not self._stepped,
-            "learning_rate": float(rates[0]),
-        }  # fmt: skip
-        self._loss = None
         if self._trainee.scaler is not None:
-            found.scaler.end(self._stepped, scale, float(rates[0]))
-            self._postpone_comparison()
+            self._postpone_comparison(stepped)
         if seen is not None:
             seen.finish()
         if self._sharding is not None:
             add_up(found.book, self._sharding.group)
         if seen is not None:
             found.totals.add(seen)
-        found.records.add(record, seen)
-        self._begin_step()
+        if record is not None:
+            found.records.add(record, seen)

@@ -14,7 +14,7 @@ import torch
 from halfscope.torch.private import buffers_in
 
 if TYPE_CHECKING:
-    from halfscope.torch.emulate.training import Trainee
+    from halfscope.torch.steps.trainee import Trainee
 
 
 @dataclass(frozen=True)

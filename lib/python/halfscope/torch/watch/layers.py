@@ -20,9 +20,13 @@ class Layers:
     def __init__(self, model: torch.nn.Module, choice: Choice, take: Callable) -> None:
         """take: called with the name of a layer and a tensor that it returned."""
         self._model, self._choice, self._take = model, choice, take
-        self.operations: LayerOperations | None = None  # for a watch that looks at operations
+        self._operations: LayerOperations | None = None  # for a watch that looks at operations
         self._hooks: dict[torch.nn.Module, list[RemovableHandle]] = {}
         self._called: set[torch.nn.Module] = set()
+
+    def look_at(self, operations: LayerOperations) -> None:
+        """Takes layers out of the mode from now on."""
+        self._operations = operations
 
     def named(self) -> dict[str, torch.nn.Module]:
         """By name, as the model is now."""
@@ -44,9 +48,9 @@ class Layers:
 
     def _hooks_of(self, name: str, module: torch.nn.Module) -> list[RemovableHandle]:
         after = WeakHook(self._after_forward, name)
-        if self.operations is None or not name or not self.operations.knows(module):
+        if self._operations is None or not name or not self._operations.knows(module):
             return [module.register_forward_hook(after)]
-        return [self.operations.hook(module), module.register_forward_hook(after, always_call=True)]
+        return [self._operations.hook(module), module.register_forward_hook(after, always_call=True)]
 
     def unhook(self) -> None:
         for hooks in self._hooks.values():
@@ -55,8 +59,8 @@ class Layers:
         self._hooks = {}
 
     def _after_forward(self, name: str, module: torch.nn.Module, inputs: tuple, output: Any) -> None:
-        if self.operations is not None:
-            self.operations.after(module, inputs, output)
+        if self._operations is not None:
+            self._operations.after(module, inputs, output)
         if not torch.is_grad_enabled():
             return
         self._called.add(module)

@@ -9,7 +9,6 @@ from typing import Any
 from halfscope.torch.counts.counters import counter_of
 from halfscope.torch.counts.histograms import OPTIMIZER_STATE
 from halfscope.torch.steps.board import Board
-from halfscope.torch.steps.optimizers import optimizers_of
 from halfscope.torch.steps.records import Sinks
 from halfscope.torch.steps.run_folder import RunFolder
 from halfscope.torch.tensors.elements import Choice
@@ -37,15 +36,6 @@ class Plan:
     def format(self) -> str:
         """By its own name."""
         return self.counter.format
-
-
-class Trainers:
-    """Optimizers and the GradScaler of a training."""
-
-    def __init__(self, optimizer: Any, scaler: Any) -> None:
-        self.optimizers, self.scaler = optimizers_of(optimizer), scaler
-        if scaler is not None and not (hasattr(scaler, "get_scale") and hasattr(scaler, "update")):
-            raise TypeError(f"watch: scaler={scaler!r}; give a GradScaler")
 
 
 class Outputs:

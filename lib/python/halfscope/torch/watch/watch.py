@@ -17,8 +17,9 @@ from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.findings.finding import wrapped
 from halfscope.torch.steps.records import Records
 from halfscope.torch.steps.run_folder import RunFolder
+from halfscope.torch.steps.trainee import Trainee, watched_trainee
 from halfscope.torch.tensors.elements import Choice
-from halfscope.torch.watch.plan import Outputs, Plan, Trainers
+from halfscope.torch.watch.plan import Outputs, Plan
 from halfscope.torch.watch.watcher import Book, StepWatcher
 
 _UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
@@ -72,27 +73,27 @@ def watch(
     installed.
     """
     plan = Plan(every, Choice(include, exclude), format, observe_roles, operations)
-    return Watch(model, plan, Trainers(optimizer, scaler), Outputs(out, tensorboard, ranks))
+    return Watch(watched_trainee(model, optimizer, scaler), plan, Outputs(out, tensorboard, ranks))
 
 
-def watch_into(model: torch.nn.Module, trainers: Trainers, every: int, folder: RunFolder) -> Watch:
-    """Watches all layers in this process, with the records in `folder`; arguments otherwise as `watch` has them."""
-    return Watch(model, Plan(every, Choice("*", ()), "fp16", ()), trainers, Outputs(folder, None, "alone"))
+def watch_into(trainee: Trainee, every: int, folder: RunFolder) -> Watch:
+    """Watches all layers in this process, with the records in `folder`."""
+    return Watch(trainee, Plan(every, Choice("*", ()), "fp16", ()), Outputs(folder, None, "alone"))
 
 
 class Watch:
     """Result of `watch`; a context manager that closes itself."""
 
-    def __init__(self, model: torch.nn.Module, plan: Plan, trainers: Trainers, outputs: Outputs) -> None:
-        self._watcher = StepWatcher(model, plan, trainers)
+    def __init__(self, trainee: Trainee, plan: Plan, outputs: Outputs) -> None:
+        self._watcher = StepWatcher(trainee, plan)
         counted = Counted(self.layers, self._watcher.parameters, plan.counter, plan.optimizer_state)
         self._ranks = ranks_of(outputs.ranks, counted)
         self._records = Records(outputs.open(self._ranks.first))
         self._counter = plan.counter
         self._totals = plan.counter.totals()
-        settings = {"every": plan.every, "loss_scale": "none" if trainers.scaler is None else "dynamic"}
+        settings = {"every": plan.every, "loss_scale": "none" if trainee.scaler is None else "dynamic"}
         self._records.begin(settings if plan.format == "fp16" else {**settings, "format": plan.format})
-        self._watcher.start(model, Book(self._ranks, self._totals, self._records))
+        self._watcher.start(Book(self._ranks, self._totals, self._records))
 
     @property
     def format(self) -> str:
@@ -102,7 +103,7 @@ class Watch:
     @property
     def steps(self) -> int:
         """Steps that have ended."""
-        return self._watcher.steps
+        return self._watcher.tally.steps
 
     @property
     def layers(self) -> list[str]:
@@ -148,12 +149,12 @@ class Watch:
         watcher = self._watcher
         about = Circumstances(
             len(self.layers), self.unseen, watcher.layers.compiled(), watcher.unowned, watcher.unknown_scale,
-            watcher.optimizer_steps, watcher.steps, self._ranks.size,
+            watcher.tally.optimizer_steps, watcher.tally.steps, self._ranks.size,
         )  # fmt: skip
         operations = watcher.operations
         seen = [] if operations is None else operations.words()
         counted = self._counter.words(self._totals, about)
-        text = "\n".join([*seen, counted, *watcher.scaler_steps.words()])
+        text = "\n".join([*seen, counted, *watcher.tally.scaler.words()])
         finding = None if operations is None else operations.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 

@@ -1,0 +1,35 @@
+"""Model, optimizers and loss scaler of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.torch.steps.optimizers import optimizers_of
+
+
+@dataclass(frozen=True)
+class Trainee:
+    """Model and optimizers in training."""
+
+    model: torch.nn.Module
+    optimizers: list[Any]
+    scaler: Any = None
+
+    def scale(self) -> float:
+        """The loss scale of the next backward pass."""
+        return 1.0 if self.scaler is None else float(self.scaler.get_scale())
+
+    def rate(self) -> float:
+        """The learning rate of the first group of weights."""
+        return float(self.optimizers[0].param_groups[0]["lr"])
+
+
+def watched_trainee(model: torch.nn.Module, optimizer: Any, scaler: Any) -> Trainee:
+    """Raises TypeError for an optimizer or a scaler that is none."""
+    optimizers = optimizers_of(optimizer)
+    if scaler is not None and not (hasattr(scaler, "get_scale") and hasattr(scaler, "update")):
+        raise TypeError(f"watch: scaler={scaler!r}; give a GradScaler")
+    return Trainee(model, optimizers, scaler)
