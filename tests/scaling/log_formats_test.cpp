@@ -19,7 +19,7 @@ TEST_CASE("every log format has a name of its own, and is read or named with a r
     CHECK(names.insert(format.name).second);
     CHECK(format.sign.empty() == format.description.empty());
     if (format.sign.empty()) {
-      REQUIRE(format.reader());
+      REQUIRE(format.reader({}));
     } else {
       check_says(message_of<InvalidArgument>([&] { (void)read_log({std::string(format.sign)}); }),
                  {std::string(format.description), "read are logs of DeepSpeed"});

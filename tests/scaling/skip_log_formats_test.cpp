@@ -220,7 +220,7 @@ TEST_CASE("lines of fairseq, Apex, MAE, the Trainer, JSON and CSV are read", "[s
                                     R"({"grad_norm": NaN, "step": 20}, {"eval_loss": 2.5, "step": 20}, )"
                                     R"({"grad_norm": 2.5, "step": 30}], "max_steps": 90})"});
   CHECK(compact.format == "hf_trainer");
-  CHECK(compact.lost_from() == 20);
+  CHECK(compact.lost_from() == std::nullopt);  // the norm of step 30 is finite
   CHECK(compact.step_count() == 30);
   const SkipLog printed =
       read_log({"{'loss': 2.04, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': 0.28}",
@@ -241,7 +241,7 @@ TEST_CASE("a known format without a scale is named, with what would be read", "[
   const auto message = [](const std::vector<std::string>& lines) {
     return message_of<InvalidArgument>([&] { (void)read_log(lines); });
   };
-  check_says(message({"abc brain.Event:2 def"}), {"TensorBoard", "CSV", "\"max_abs\": 12.5"});
+  check_says(message({"abc brain.Event:2 def"}), {"TensorBoard", "give its path", "\"max_abs\": 12.5"});
   check_says(message({"iter 0: loss 10.9, time 100.0ms"}), {"nanoGPT"});
   check_says(message({"\x1f\x8b\x08..."}), {"gzip has compressed", "gunzip FILE"});
   check_says(message({"\xff\xfe i t e r"}), {"UTF-16", "iconv -f utf-16"});

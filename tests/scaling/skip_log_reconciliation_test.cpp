@@ -51,7 +51,7 @@ TEST_CASE("a scale that falls further than the steps can lower it is an interval
   CHECK(
       verdict_of(log) ==
       "1 to 3 steps skipped at the start, while the scale fell from 2^16 to 2^13: harmless; an initial scale "
-      "of 2^13 spares them.");
+      "of 2^13 spares them. Read from lines 1 to 2.");
   const RecordedRun run = recorded_run(log);
   CHECK(run.next_scale == 8192);
   CHECK(run.reproduced_by.empty());  // by a halving of every scaler's the scale would be 2^15
@@ -79,7 +79,8 @@ TEST_CASE("a scale that falls too far late in a run asks for a smaller largest s
   for (int i = 1; i < 20; ++i) lines.push_back(iteration_line(i, "65536.0", 0));
   lines.push_back(iteration_line(20, "8192.0", 0));
   CHECK(verdict_of(read_log(lines)) ==
-        "1 to 3 steps skipped later; a largest scale of 2^13 would spare them (max_scale).");
+        "1 to 3 steps skipped later; a largest scale of 2^13 would spare them (max_scale). Read from "
+        "lines 1 to 20.");
 }
 
 TEST_CASE("a norm that is not finite loses the weights where nothing skips the step", "[skip_log]") {
@@ -177,7 +178,8 @@ TEST_CASE("overflows without a counter, to the smallest scale, are incurable", "
   CHECK(overflows(replay.greatest(), 0).size() == 18);
   CHECK(overflows(replay.greatest(), 1).size() == 18);
   CHECK(replay.first_unsure(2) == std::nullopt);
-  check_says(verdict_of(log), {"No loss scale cures this", "All 18 steps", "first_overflow"});
+  check_says(verdict_of(log),
+             {"No loss scale cures this", "18 steps skipped, at scales from 2^16 to 2^0", "first_overflow"});
 }
 
 TEST_CASE("a run that ends at a minimum above 1 tells of no smaller scale", "[skip_log]") {
@@ -188,8 +190,9 @@ TEST_CASE("a run that ends at a minimum above 1 tells of no smaller scale", "[sk
   CHECK(
       verdict_of(log) ==
       "The run ended at the scaler's minimum, 2^7, where the step overflows as well: a smaller minimum shows "
-      "whether a scale cures it (DeepSpeed: min_loss_scale). All 2 steps of the log overflow, none was an "
-      "update.");
+      "whether a scale cures it (DeepSpeed: min_loss_scale). 2 steps skipped, at scales from 2^8 to 2^7; no "
+      "line "
+      "counts steps, so that those between and behind them are not known. Read from line 1.");
 }
 
 }  // namespace

@@ -117,6 +117,39 @@ void apex_bar(const PrintedStep& at, Lines& lines) {
   if (at.has_line()) print_bar(at, lines);
 }
 
+/// W&B's or Lightning's table: the header, and the scale after a step.
+void csv(const PrintedStep& at, Lines& lines) {
+  if (lines.empty() && at.counters.step == 1) lines.emplace_back("step,loss_scale");
+  if (at.has_line()) lines.push_back(fmt::format("{},{}", at.counters.step, at.step.next));
+}
+
+void json(const PrintedStep& at, Lines& lines) {
+  if (at.has_line())
+    lines.push_back(
+        fmt::format(R"({{"_step": {}, "train/loss_scale": {:.1f}}})", at.counters.step, at.step.next));
+}
+
+void key_values(const PrintedStep& at, Lines& lines) {
+  if (at.has_line())
+    lines.push_back(
+        fmt::format("INFO train: iter={}, lr=1e-05, loss_scale={}", at.counters.step, at.step.next));
+}
+
+void key_colons(const PrintedStep& at, Lines& lines) {
+  if (at.has_line())
+    lines.push_back(
+        fmt::format("step {}/{} | loss: 2.5 | grad scale: {}", at.counters.step, at.total, at.step.next));
+}
+
+/// As MAE prints it; its steps count from 0.
+void mae(const PrintedStep& at, Lines& lines) {
+  if (at.has_line())
+    lines.push_back(
+        fmt::format("Epoch: [0]  [{:3}/{}]  eta: 0:10:01  lr: 0.1  loss: 6.91 (6.95)  loss_scale: "
+                    "{:.4f} (65536.0000)  time: 0.1",
+                    at.counters.step - 1, at.total, at.step.next));
+}
+
 constexpr std::array printers{
     LogPrinter{"deepspeed", deepspeed},
     LogPrinter{"deepspeed_bar", deepspeed_bar},
@@ -140,6 +173,11 @@ constexpr std::array printers{
                .tells_end = false,
                .always_lowers = true,
                .every_process = true},
+    LogPrinter{.name = "csv", .print = csv, .tells_end = false, .scales_alone = true},
+    LogPrinter{.name = "json", .print = json, .tells_end = false, .scales_alone = true},
+    LogPrinter{.name = "key_values", .print = key_values, .tells_end = false, .scales_alone = true},
+    LogPrinter{.name = "key_colons", .print = key_colons, .tells_end = false, .scales_alone = true},
+    LogPrinter{.name = "mae", .print = mae, .tells_end = false, .scales_alone = true},
 };
 
 class Printing {

@@ -69,6 +69,7 @@ struct LogPrinter {
   bool always_lowers = false;      ///< tells the scale of a skipped step only where it was lowered
   bool tells_lost = false;         ///< tells of steps that were not skipped and should have been
   bool every_process = false;      ///< prints the line of an overflow: at a floor they cannot be told apart
+  bool scales_alone = false;       ///< tells the scale behind a step, and no skip
   bool counts_updates = false;     ///< not steps: a hole hides how many were skipped in it
 };
 [[nodiscard]] std::span<const LogPrinter> log_printers();

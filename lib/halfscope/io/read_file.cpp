@@ -115,7 +115,7 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-void read_lines(const std::filesystem::path& path, const LineSink& take) {
+void read_lines(const std::filesystem::path& path, const LineSink& take, const LineSink& take_cut) {
   constexpr std::size_t step = 1 << 16;
   Source source(path);
   std::string begun, block(step, '\0');
@@ -132,7 +132,7 @@ void read_lines(const std::filesystem::path& path, const LineSink& take) {
     if (begun.size() > longest_line)
       source.refuse_source(fmt::format("line {} is longer than {} bytes", line + 1, longest_line));
   }
-  if (!begun.empty()) take(line + 1, begun);
+  if (!begun.empty()) (take_cut ? take_cut : take)(line + 1, begun);
 }
 
 }  // namespace halfscope

@@ -20,6 +20,41 @@ struct LoggedStep {
   bool after_hole = false;            ///< nothing is known of the steps between the one before and this
   double low = scale, high = scale;   ///< bounds of its scale, which some logs do not tell; low 0: none
   std::int64_t hidden = 0;            ///< see SkipLog::hidden_skips
+  std::int64_t line = 0;              ///< number of the line that tells of it
+};
+
+/// Names in a log, of those whose usual names are others; empty where they are the usual ones.
+struct LogColumns {
+  std::string step, scale, norm, loss;
+  bool scale_is_log2 = false;
+};
+
+/// "step=iter,loss_scale=lg_scale:log2": what stands for step, loss_scale, grad_norm and loss. Throws
+/// InvalidArgument.
+[[nodiscard]] LogColumns parse_log_columns(std::string_view text);
+
+/// Lines of the file, from the first to the last.
+struct LogLines {
+  std::int64_t first = 0, last = 0;
+};
+
+/// The end of a log whose losses or gradients are not finite, and no later line is.
+struct LostWeights {
+  std::int64_t earliest = 0, latest = 0;  ///< the first lost step is one of these
+  LogLines lines;
+  bool is_counted = false;   ///< a counter says that the steps were not skipped
+  bool by_loss = false;      ///< no norm tells of it
+  bool is_filtered = false;  ///< by losses of 0 that the Trainer prints for those that are not finite
+  /// The first lost step, if losses stayed what they were: the last line's is smaller by its share.
+  std::optional<std::int64_t> by_share{};
+};
+
+/// Lines whose norm or loss is not finite, while that of a later line is: the weights live.
+struct DisprovedLosses {
+  std::int64_t count = 0;
+  LogLines lines;
+  std::int64_t disproof = 0;  ///< the later line
+  bool has_means = false;     ///< the lines are means over several steps
 };
 
 /// A log's steps, ascending. Steps between two of them without a hole were not skipped, and have the scale of
@@ -56,6 +91,44 @@ struct SkipLog {
   bool has_scaler = true;
   /// The overflow at the smallest scale that ended the run.
   std::optional<std::int64_t> ended{};
+  /// The line of an exception that ended the run: a loss or a gradient was not finite.
+  std::optional<std::int64_t> stopped_line{};
+  /// The line of an exception that ended the run at the smallest scale, where no line of overflow stands
+  /// before it.
+  std::optional<std::int64_t> minimum_line{};
+  /// Steps of which no line tells whether they were skipped: a line stands for several, and none counts
+  /// skips.
+  std::int64_t open_steps = 0;
+  /// Skipped steps, at most, of PyTorch's scaler with its defaults: it halves the scale at each, and doubles
+  /// it after 2000 good ones. None where skips are counted, or where the log contradicts that rule.
+  std::optional<std::int64_t> most_by_rule{};
+  /// Lines of overflow that repeat the one before, as other processes print them: skipped steps, at most.
+  std::int64_t repeated = 0;
+  /// Whether a line counts skips, or tells of each.
+  bool counts_skips = true;
+  /// False where steps are numbered by the lines that tell of them, since none has a number.
+  bool numbers_steps = true;
+  std::optional<LostWeights> lost{};
+  std::optional<DisprovedLosses> disproved{};
+  /// The first line with a scale that is infinite, NaN, 0 or negative, and that scale.
+  std::optional<std::int64_t> bad_scale_line{};
+  double bad_scale = 0;
+  /// The last line has no end: it was left out.
+  std::optional<std::int64_t> cut_line{};
+  /// Steps of the longest window that a line stands for.
+  std::int64_t interval = 1;
+  /// The lines that were read.
+  LogLines lines{};
+  /// Names that were read, and what was left out: a sentence each.
+  std::vector<std::string> notes{};
+
+  /// Skipped steps, at least.
+  [[nodiscard]] std::int64_t least_skipped() const { return skipped + missing + skipped_in_holes; }
+  /// Skipped steps, at most; none where steps are not counted.
+  [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
+    if (!counts_steps) return std::nullopt;
+    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated;
+  }
 
   /// From the first step to the last, those between that have no line included.
   [[nodiscard]] std::int64_t step_count() const { return steps.back().step - steps.front().step + 1; }

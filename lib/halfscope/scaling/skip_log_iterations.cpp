@@ -43,8 +43,9 @@ std::int64_t usual_interval(const std::vector<CountedIterations>& iterations) {
 /// Whether any line tells of a scaler: a scale other than 1, or a step that it skipped.
 bool tells_of_scaler(const std::vector<CountedIterations>& iterations) {
   return std::ranges::any_of(iterations, [](const CountedIterations& counted) {
-    return !counted.overflows.empty() || counted.line.scale.value_or(1) != 1 ||
-           counted.line.skipped.value_or(0) > 0;
+    const IterationLine& line = counted.line;
+    return !counted.overflows.empty() || line.scale.value_or(1) != 1 || line.bad_scale || line.has_scaler ||
+           line.skipped.value_or(0) > 0;
   });
 }
 
@@ -92,7 +93,7 @@ class IterationLog {
     const std::int64_t last = counted.line.iteration + skipped_ + counted.uncounted(),
                        usual = interval_ + counted.uncounted();
     const bool hole = interval_ > 0 && last - begin_ > usual;
-    return {hole ? last - usual : begin_, last, hole && !log_.steps.empty()};
+    return {hole ? last - usual : begin_, last, hole && !log_.steps.empty(), counted.line.line};
   }
 
   /// Whether overflows of the window may be missing, or belong elsewhere: lines that were cut out, or an
@@ -110,7 +111,8 @@ class IterationLog {
     log_.unknown_steps += window.size() - 1;
     LoggedStep last{.scale = line.scale.value_or(1), .grad_norm = line.grad_norm, .low = 0};
     if (has_no_norm(line)) last.grad_norm.reset();
-    add_window({window.last - 1, window.last, true}, {}, last, log_);
+    last.lost = line.is_lost;
+    add_window({window.last - 1, window.last, true, window.line}, {}, last, log_);
     known_ = line.scale.value_or(0);
   }
 
@@ -128,12 +130,34 @@ class IterationLog {
     if (finite.scale == 0) finite.scale = 1;
     finite.low = std::min(finite.low, finite.scale);
     if (has_no_norm(line)) finite.grad_norm.reset();
-    finite.lost = skips.empty() && (has_no_norm(line) || line.not_finite > 0);
+    finite.lost = skips.empty() && line.is_lost;
+    if (line.has_means) finite.grad_norm.reset();  // bounds its window's sum alone
+    leave_open(counted, window, skips, finite);
     add_window(window, skips, finite, log_);
     const bool fell_unseen = printed == 0 && !skips.empty() && counted.overflows.empty();
     known_ = fell_unseen ? 0 : after;
   }
 
+  /// Without a counter the steps of a line that stands for several may have been skipped: the scale may have
+  /// grown and fallen again between two lines. At a scale of 1 it may be at its floor.
+  void leave_open(const CountedIterations& counted, const LogWindow& window,
+                  const std::vector<SkippedAt>& skips, LoggedStep& finite) {
+    const IterationLine& line = counted.line;
+    const std::int64_t others = window.size() - std::ssize(skips);
+    log_.interval = std::max(log_.interval, window.size());
+    if (!(log_.has_scaler || line.overflowed) || others == 0) return;
+    if (line.skipped || has_lines_) return;
+    log_.counts_skips = false;
+    const bool has_norm = finite.grad_norm.has_value();
+    if (line.has_means && has_finite_norm(line)) return;
+    if (window.size() == 1 && (finite.scale > 1 || has_norm)) return;
+    log_.open_steps += others - (has_norm || finite.lost ? 1 : 0);
+    finite.low = 0;
+  }
+
+  static bool has_finite_norm(const IterationLine& line) {
+    return line.grad_norm && std::isfinite(*line.grad_norm);
+  }
   static bool has_no_norm(const IterationLine& line) { return line.grad_norm && std::isnan(*line.grad_norm); }
 
   /// The smallest scale of the steps that were not skipped; 0 where nothing bounds it. A scale grows once
@@ -156,8 +180,9 @@ class IterationLog {
   /// The steps that overflow lines, the counter or the fall of the scale tell of.
   std::vector<SkippedAt> skips_of(const CountedIterations& counted, const LogWindow& window, double after) {
     const std::int64_t lines = std::ssize(counted.overflows), said = counted.line.skipped.value_or(0),
-                       fallen = known_ > 0 ? halvings_between(known_, after) : 0;
-    const std::int64_t count = std::min(std::max({lines, said, fallen}), window.size());
+                       fallen = known_ > 0 ? halvings_between(known_, after) : 0,
+                       own = counted.line.overflowed ? 1 : 0;
+    const std::int64_t count = std::min(std::max({lines, said, fallen, own}), window.size());
     if (counted.line.skipped) log_.uncounted += std::max<std::int64_t>(0, count - said);
     if (count == 0) return {};
     std::vector<SkippedAt> skips = scales_of_skips(counted, window, after, count);
@@ -170,7 +195,8 @@ class IterationLog {
     const std::int64_t lines = std::ssize(counted.overflows);
     std::vector<SkippedAt> skips;
     if (lines >= count) {
-      for (const OverflowLine& overflow : counted.overflows) skips.push_back({overflow.scale});
+      for (const OverflowLine& overflow : counted.overflows)
+        skips.push_back({.scale = overflow.scale, .line = overflow.line});
       return {skips.end() - count, skips.end()};
     }
     const bool one = window.size() == 1, all_lower = std::ldexp(after, static_cast<int>(count)) == known_;
@@ -193,20 +219,63 @@ class IterationLog {
   double known_ = 0;          ///< the scale before the line; 0: unknown
 };
 
+/// PyTorch's scaler with its defaults: each skip takes a halving, and growths are at least 2000 steps apart.
+std::optional<std::int64_t> most_by_rule(const std::vector<CountedIterations>& iterations,
+                                         const SkipLog& log) {
+  constexpr std::int64_t interval = 2000;
+  constexpr double initial_log2 = 16;
+  std::optional<double> first, last;
+  double grown = 0;
+  std::int64_t begin = 0;
+  for (const CountedIterations& counted : iterations) {
+    if (!counted.line.scale) continue;
+    const double log2 = std::log2(*counted.line.scale);
+    if (log2 != std::floor(log2)) return std::nullopt;
+    if (!first) {
+      first = log2;
+      begin = counted.line.iteration;
+    }
+    if (last) grown += std::max(0.0, log2 - *last);
+    last = log2;
+  }
+  if (!first) return std::nullopt;
+  const bool from_start = log.steps.front().step == 1 && *first <= initial_log2 && begin < interval;
+  const std::int64_t steps = iterations.back().line.iteration - (from_start ? 0 : begin);
+  const std::int64_t growths = from_start ? steps / interval : (steps + interval - 1) / interval;
+  if (grown > static_cast<double>(growths)) return std::nullopt;
+  const double most = static_cast<double>(growths) + (from_start ? initial_log2 : *first) - *last;
+  const auto count = static_cast<std::int64_t>(most) + (from_start ? 0 : begin - log.steps.front().step + 1);
+  return count >= log.skipped ? std::optional(count) : std::nullopt;
+}
+
+void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) {
+  for (const CountedIterations& counted : iterations) {
+    const IterationLine& line = counted.line;
+    log.numbers_steps = log.numbers_steps && line.is_numbered;
+    if (line.bad_scale && !log.bad_scale_line) {
+      log.bad_scale_line = line.line;
+      log.bad_scale = *line.bad_scale;
+    }
+  }
+}
+
 }  // namespace
 
-SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
-                          const std::vector<OverflowLine>& rest) {
+SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::vector<OverflowLine>& rest) {
   SkipLog log;
+  settle_losses(iterations, log);
   const bool overflows = has_overflow_lines(iterations);
   log.format = iterations.front().line.format;
   if (log.format == "megatron" && (overflows || !rest.empty())) log.format = "megatron_deepspeed";
   log.has_scaler = tells_of_scaler(iterations) || !rest.empty();
   IterationLog steps(iterations, log);
   for (const CountedIterations& counted : iterations) steps.add(counted);
+  if (!log.counts_skips && rest.empty()) log.most_by_rule = most_by_rule(iterations, log);
+  note_lines(iterations, log);
   if (rest.empty()) return log;
   std::vector<SkippedAt> scales;
-  for (const OverflowLine& overflow : rest) scales.push_back({overflow.scale});
+  for (const OverflowLine& overflow : rest)
+    scales.push_back({.scale = overflow.scale, .line = overflow.line});
   const std::int64_t last = log.steps.empty() ? iterations.back().line.iteration : log.steps.back().step;
   add_window({last, last + std::ssize(rest)}, scales, {}, log);
   log.unsure_steps += std::ssize(rest);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <halfscope/core/error.hpp>
@@ -16,7 +17,8 @@ SkipLog log_without_counts(const std::vector<OverflowLine>& overflows) {
   SkipLog log;
   log.format = overflows.front().format;
   for (const OverflowLine& overflow : overflows)
-    log.steps.push_back({.step = std::ssize(log.steps) + 1, .scale = overflow.scale, .skipped = true});
+    log.steps.push_back(
+        {.step = std::ssize(log.steps) + 1, .scale = overflow.scale, .skipped = true, .line = overflow.line});
   log.skipped = log.unsure_steps = std::ssize(log.steps);
   log.counts_steps = false;
   if (overflows.back().ends)
@@ -24,6 +26,27 @@ SkipLog log_without_counts(const std::vector<OverflowLine>& overflows) {
   else
     log.next_scale = scale_after(overflows);
   return log;
+}
+
+/// Whether a line tells more than finite losses.
+bool tells_something(const CountedIterations& counted) {
+  const IterationLine& line = counted.line;
+  const bool has_loss = line.loss && (std::isnan(*line.loss) || (line.is_filtered && *line.loss == 0));
+  return line.scale || line.bad_scale || line.grad_norm || line.skipped || line.overflowed ||
+         line.has_scaler || line.has_finite_norm || line.not_finite > 0 || has_loss ||
+         line.format == "fairseq";
+}
+
+/// Two lines of one step: what the later does not tell stays.
+IterationLine merged(const IterationLine& before, IterationLine line) {
+  if (!line.scale) line.scale = before.scale;
+  if (!line.grad_norm) line.grad_norm = before.grad_norm;
+  if (!line.loss) line.loss = before.loss;
+  if (!line.bad_scale) line.bad_scale = before.bad_scale;
+  if (!line.skipped) line.skipped = before.skipped;
+  line.overflowed = line.overflowed || before.overflowed;
+  line.has_finite_norm = line.has_finite_norm || before.has_finite_norm;
+  return line;
 }
 
 /// A restart may have replaced the steps that overflowed.
@@ -39,36 +62,97 @@ void require_overflow(const std::vector<CountedSteps>& counted, const std::vecto
 
 }  // namespace
 
-LogLineReader read_nothing() {
-  return [](const LogText& /*line*/, const SkipLogSink& /*sink*/) {};
+LogLineReader read_nothing(const LogColumns& /*columns*/) {
+  return [](const LogText& /*line*/, const SkipLogSink& /*sink*/) { return false; };
 }
 
-SkipLogReader::SkipLogReader() {
-  for (const LogFormat& format : log_formats) readers_.push_back(format.reader());
+SkipLogReader::SkipLogReader(const LogColumns& columns) {
+  for (const LogFormat& format : log_formats) readers_.push_back(format.reader(columns));
 }
 
 void SkipLogReader::line(std::string_view text) {
+  ++number_;
   is_empty_ = is_empty_ && text.find_first_not_of(" \t\r") == std::string_view::npos;
-  const SkipLogSink sink{[&](const OverflowLine& found) { add(found); },
-                         [&](const StepLine& found) { add(found); },
-                         [&](const IterationLine& found) { add(found); },
-                         [&](const ProgressBar& found) { progress_.add(found); }, [&] { end_run(); }};
   for (const LogFormat& format : log_formats) {
     if (!known_ && !format.sign.empty() && text.find(format.sign) != std::string_view::npos) known_ = &format;
   }
   while (!text.empty()) {  // progress bars join lines
     const std::size_t end = std::min(text.find('\r'), text.size());
-    for (const LogLineReader& read : readers_) read({text.substr(0, end), progress_.last_done()}, sink);
+    read(text.substr(0, end), LineEnd::whole);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 
+void SkipLogReader::cut_line(std::string_view text) {
+  const std::size_t whole = text.rfind('\r') == std::string_view::npos ? 0 : text.rfind('\r');
+  const std::string_view rest = text.substr(whole);
+  const std::size_t last = rest.find_last_not_of(" \t\r");
+  if (last != std::string_view::npos && rest[last] == '}') return line(text);
+  line(text.substr(0, whole));
+  if (last == std::string_view::npos) return;
+  is_empty_ = false;
+  cut_line_ = number_;
+  read(rest, LineEnd::cut);
+}
+
+void SkipLogReader::read(std::string_view text, LineEnd end) {
+  bool found = false;
+  const auto take = [&](auto line) {
+    found = true;
+    line.line = number_;
+    if (first_line_ == 0) first_line_ = number_;
+    last_line_ = number_;
+    add(line);
+  };
+  LogText line{.text = text, .number = number_, .bar_done = progress_.last_done()};
+  const SkipLogSink sink{[&](const OverflowLine& overflow) { take(overflow); },
+                         [&](const StepLine& step) { take(step); },
+                         [&](const IterationLine& iteration) { take(iteration); },
+                         [&](const ProgressBar& bar) {
+                           progress_.add(bar);
+                           line.bar_done = bar.done;
+                           line.has_bar = true;
+                         },
+                         [&](EndingLine ending) {
+                           ending.line = number_;
+                           end_run(ending);
+                         },
+                         [&](const std::string& note) { notes_.push_back(note); }};
+  if (end == LineEnd::cut) return static_cast<void>(read_endings({})(line, sink));
+  for (std::size_t i = 0; i < readers_.size() && !line.claimed; ++i) {
+    line.claimed = readers_[i](line, sink);
+    line.taken = found;
+  }
+  if (line.claimed) static_cast<void>(read_endings({})(line, sink));
+}
+
+void SkipLogReader::event_file(std::string_view bytes, const LogColumns& columns) {
+  is_empty_ = false;
+  notes_.emplace_back("Lines are the records of the event file.");
+  SkipLogSink sink;
+  sink.iteration = [&](const IterationLine& line) {
+    if (first_line_ == 0) first_line_ = line.line;
+    last_line_ = std::max(last_line_, line.line);
+    add(line);
+  };
+  sink.note = [&](const std::string& note) { notes_.push_back(note); };
+  if (read_tensorboard(bytes, columns, sink) == LineEnd::cut)
+    notes_.emplace_back("The file ends within a record, which is left out.");
+}
+
 void SkipLogReader::add(const OverflowLine& line) {
+  if (!all_.empty() && all_.front().scaler != line.scaler) {  // a scale of its own
+    ++other_scalers_[line.scaler];
+    return;
+  }
   // Without ranks each process prints the line: an overflow that lowered the scale does not meet it again.
   const bool at_once = progress_.ends_with_overflow() && !since_count_.empty() && !since_iteration_.empty();
   const bool again = at_once && line.next && *line.next < line.scale && all_.back().scale == line.scale &&
                      all_.back().next == line.next;
-  if (!line.has_rank && again) return;
+  if (!line.has_rank && again) {
+    ++repeated_;
+    return;
+  }
   for (auto* const overflows : {&since_count_, &since_iteration_, &all_}) overflows->push_back(line);
   progress_.add(line);
 }
@@ -83,7 +167,7 @@ void SkipLogReader::add(const IterationLine& line) {
   const bool again = !iterations_.empty() && iterations_.back().line.iteration == line.iteration;
   if (again) {  // printed twice, or no step was taken since
     CountedIterations& last = iterations_.back();
-    last.line = line;
+    last.line = merged(last.line, line);
     last.overflows.insert(last.overflows.end(), since_iteration_.begin(), since_iteration_.end());
     since_iteration_.clear();
     return;
@@ -91,23 +175,53 @@ void SkipLogReader::add(const IterationLine& line) {
   std::optional<bool> repeats_overflows;  // whether the first line that is repeated had some
   for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())
     repeats_overflows = !iterations_.back().overflows.empty();
+  if (repeats_overflows && iterations_.empty()) ++runs_;
   const bool is_open = repeats_overflows && (*repeats_overflows || !since_iteration_.empty());
   iterations_.push_back(
       {line, std::exchange(since_iteration_, {}), is_open ? LogGap::restart : LogGap::none});
 }
 
 /// The exception is printed by every rank, and its text stands in the traceback too.
-void SkipLogReader::end_run() {
+void SkipLogReader::end_run(const EndingLine& line) {
+  if (line.kind == EndingLine::Kind::not_finite) {
+    if (!stopped_line_) stopped_line_ = line.line;
+    return;
+  }
+  if (all_.empty() && !minimum_line_) minimum_line_ = line.line;
   if (all_.empty() || all_.back().ends) return;
   OverflowLine last = all_.back();
   last.scale = last.next.value_or(last.scale);
   last.next.reset();
   last.ends = last.has_rank = true;
+  last.line = line.line;
   add(last);
 }
 
 SkipLog SkipLogReader::finish() const {
-  if (!iterations_.empty()) {
+  SkipLog log = steps();
+  log.lines = {first_line_, last_line_};
+  log.cut_line = cut_line_;
+  log.stopped_line = stopped_line_;
+  log.minimum_line = minimum_line_;
+  log.repeated = repeated_;
+  log.notes = notes_;
+  if (repeated_ > 0)
+    log.notes.push_back(
+        fmt::format("{} lines of overflow repeat the one before: they are taken as those of other processes.",
+                    repeated_));
+  if (runs_ > 0)
+    log.notes.push_back(fmt::format(
+        "The file holds {} runs: the count of steps began anew. This is the last of them.", runs_ + 1));
+  for (const auto& [scaler, skips] : other_scalers_)
+    log.notes.push_back(fmt::format("Loss scaler {} has a scale of its own: its {} skipped step{} left out.",
+                                    scaler, skips, skips == 1 ? " is" : "s are"));
+  return log;
+}
+
+SkipLog SkipLogReader::steps() const {
+  const bool counts_alone = counted_.empty() && !iterations_.empty() && iterations_.back().line.is_numbered &&
+                            (!all_.empty() || stopped_line_);
+  if (counts_alone || std::ranges::any_of(iterations_, tells_something)) {
     SkipLog log = log_of_iterations(iterations_, since_iteration_);
     if (!log.steps.empty()) return log;
   }
@@ -133,7 +247,8 @@ void SkipLogReader::refuse() const {
                                      : "there is no step in it";
   throw InvalidArgument(
       fmt::format("{}; read are logs of DeepSpeed, Megatron-LM, fairseq, Apex, MAE and Hugging Face's "
-                  "Trainer, CSV with step and loss_scale, and traces: "
+                  "Trainer, CSV and any line with a step and a loss_scale or grad_norm (--columns names "
+                  "them), and traces: "
                   "{{\"step\": 1, \"scale\": 65536, \"gradients\": {{\"finite\": true, \"max_abs\": 12.5}}}}",
                   what));
 }

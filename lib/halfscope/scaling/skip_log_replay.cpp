@@ -107,7 +107,7 @@ RecordedRun recorded_run(const SkipLog& log) {
   }
   const auto final = std::ranges::find(run.scales, run.scales.back());
   run.first_at_final_scale = log.steps[static_cast<std::size_t>(final - run.scales.begin())].step;
-  if (!log.has_scaler || log.unknown_steps > 0 || !log.counts_steps) return run;
+  if (!log.has_scaler || log.unknown_steps > 0 || log.open_steps > 0 || !log.counts_steps) return run;
   for (const ScalerEntry& scaler : scaler_table) {
     const auto made = make_scaler(scaler, {});
     if (made->layerwise() || made->needs() != GradientDetail::finite) continue;

@@ -22,26 +22,44 @@ std::string count_of_steps(std::int64_t count) {
   return fmt::format("{} step{}", count, count == 1 ? "" : "s");
 }
 
-/// "3 steps"; "1 to 3 steps" where the scale fell further than those that are seen can lower it.
-std::string count_of_skips(std::span<const LoggedStep> skips) {
+std::string in_lines(const LogLines& lines) {
+  if (lines.first == lines.last) return fmt::format("line {}", lines.first);
+  return fmt::format("lines {} to {}", lines.first, lines.last);
+}
+
+/// "3 steps"; "1 to 3 steps" where the scale fell further than those that are seen can lower it; "at least 3"
+/// where lines leave steps open.
+std::string count_of_skips(const SkipLog& log, std::span<const LoggedStep> skips) {
   std::int64_t hidden = 0;
   for (const LoggedStep& skip : skips) hidden += skip.hidden;
+  if (log.open_steps > 0) return "at least " + count_of_steps(std::ssize(skips));
   if (hidden == 0) return count_of_steps(std::ssize(skips));
   return fmt::format("{} to {} steps", skips.size(), std::ssize(skips) + hidden);
+}
+
+std::string capital(std::string text) {
+  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text;
 }
 
 std::string_view pronoun_of(std::span<const LoggedStep> skips) {
   return skips.size() == 1 && skips.front().hidden == 0 ? "it" : "them";
 }
 
-/// The scale below which nothing of a skip is known: half of that at which its last hidden step overflowed.
-double scale_below(const LoggedStep& skip) {
+/// The scale that a skip leaves, as a later line has it; half of its own where none has.
+double scale_behind(const SkipLog& log, const LoggedStep& skip) {
+  const auto next = std::ranges::upper_bound(log.steps, skip.step, {}, &LoggedStep::step);
+  if (next != log.steps.end() && !next->after_hole && log.counts_steps) return next->scale;
+  if (next == log.steps.end() && log.next_scale) return *log.next_scale;
   return std::ldexp(skip.scale, -1 - static_cast<int>(skip.hidden));
 }
 
+/// The skipped steps of whose scale the log tells something.
 std::vector<LoggedStep> skips_of(const SkipLog& log) {
   std::vector<LoggedStep> skips;
-  std::ranges::copy_if(log.steps, std::back_inserter(skips), &LoggedStep::skipped);
+  std::ranges::copy_if(log.steps, std::back_inserter(skips),
+                       [](const LoggedStep& step) { return step.skipped && std::isfinite(step.high); });
   return skips;
 }
 
@@ -77,9 +95,19 @@ std::string say_minimum(double scale) {
       power(scale));
 }
 
+/// Lines of skipped steps alone.
+std::string say_uncounted(const std::vector<LoggedStep>& skips) {
+  const auto [least, most] = std::ranges::minmax(skips, {}, &LoggedStep::scale);
+  return fmt::format(
+      " {} skipped, at {}; no line counts steps, so that those between and behind them are not known.",
+      count_of_steps(std::ssize(skips)),
+      least.scale == most.scale ? fmt::format("a scale of {}", power(most.scale))
+                                : fmt::format("scales from {} to {}", power(most.scale), power(least.scale)));
+}
+
 std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& skips) {
   const auto at_one = std::ranges::count_if(skips, [](const LoggedStep& step) { return step.scale <= 1; });
-  const bool all = std::ssize(skips) == log.step_count() || !log.counts_steps;
+  const bool all = std::ssize(skips) == log.step_count() && log.counts_steps;
   std::string text =
       at_one == 0 ? say_minimum(skips.back().scale)
                   : fmt::format(
@@ -91,15 +119,46 @@ std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& ski
   if (all && skips.size() > 1)
     text +=
         fmt::format(" All {} of the log overflow, none was an update.", count_of_steps(std::ssize(skips)));
+  if (!log.counts_steps) text += say_uncounted(skips);
   return text;
 }
 
-std::string say_late_skips(std::span<const LoggedStep> late) {
-  const double sparing = scale_below(std::ranges::min(late, {}, scale_below));
+/// Skips at a scale that stayed where it was.
+std::string say_no_fall(const SkipLog& log, std::span<const LoggedStep> skips) {
+  return fmt::format(
+      "{} skipped at a scale of {}, which stayed there: it is constant, or hysteresis held it. Give a "
+      "smaller "
+      "scale; below this one the log does not tell whether they overflow.",
+      capital(count_of_skips(log, skips)), power(skips.front().scale));
+}
+
+bool falls_at_all(const SkipLog& log, std::span<const LoggedStep> skips) {
+  return std::ranges::any_of(
+      skips, [&](const LoggedStep& skip) { return scale_behind(log, skip) < skip.scale || skip.hidden > 0; });
+}
+
+std::string say_late_skips(const SkipLog& log, std::span<const LoggedStep> late) {
+  if (!falls_at_all(log, late)) return say_no_fall(log, late);
+  double sparing = HUGE_VAL;
+  for (const LoggedStep& skip : late) sparing = std::min(sparing, scale_behind(log, skip));
   return fmt::format("{} skipped later{}; a largest scale of {} would spare {} (max_scale).",
-                     count_of_skips(late),
+                     capital(count_of_skips(log, late)),
                      come_regularly(late) ? ", regularly, each after the scale has grown" : "",
                      power(sparing), pronoun_of(late));
+}
+
+std::string say_early_skips(const SkipLog& log, std::span<const LoggedStep> early) {
+  if (!falls_at_all(log, early)) {
+    const bool is_inferred = early.back().high > early.back().scale;
+    if (!is_inferred) return say_no_fall(log, early);
+    return fmt::format("{} skipped at the start, before a scale of {} held: harmless.",
+                       capital(count_of_skips(log, early)), power(scale_behind(log, early.back())));
+  }
+  const std::string after = power(scale_behind(log, early.back()));
+  return fmt::format(
+      "{} skipped at the start, while the scale fell from {} to {}: harmless; "
+      "an initial scale of {} spares {}.",
+      capital(count_of_skips(log, early)), power(early.front().scale), after, after, pronoun_of(early));
 }
 
 std::string say_holes(const SkipLog& log) {
@@ -108,50 +167,135 @@ std::string say_holes(const SkipLog& log) {
                      count_of_steps(log.skipped_in_holes));
 }
 
+std::string say_no_skip(const SkipLog& log) {
+  if (log.open_steps > 0) return "No line tells of a skipped step.";
+  if (log.unknown_steps > 0) return "No step that the log tells of was skipped.";
+  if (log.counts_skips) return "No step was skipped.";
+  return "The scale never fell: no step was skipped by a scaler that lowers it at each skip, as PyTorch's "
+         "does.";
+}
+
 std::string say_skips(const SkipLog& log) {
   const std::vector<LoggedStep> skips = skips_of(log);
-  if (skips.empty() && log.skipped_in_holes > 0) return "";
-  if (skips.empty())
-    return log.unknown_steps > 0 ? "No step that the log tells of was skipped." : "No step was skipped.";
+  if (skips.empty() && log.skipped > 0)
+    return fmt::format("{}{} skipped, at a scale that the log does not tell.",
+                       log.open_steps > 0 ? "At least " : "", count_of_steps(log.skipped));
+  if (skips.empty()) return log.skipped_in_holes > 0 ? "" : say_no_skip(log);
   const bool incurable =
       log.ended || std::ranges::any_of(skips, [](const LoggedStep& step) { return step.scale <= 1; });
   if (incurable) return say_incurable(log, skips);
+  if (!log.counts_steps) return say_uncounted(skips);
   if (skips.size() == log.steps.size()) {
-    const std::string which =
-        skips.size() == 1 && log.hidden_skips == 0
-            ? "The one step that the log tells of was skipped, at"
-            : fmt::format("All {} that the log tells of were skipped, down to", count_of_skips(skips));
+    const std::string which = skips.size() == 1 && log.hidden_skips == 0
+                                  ? "The one step that the log tells of was skipped, at"
+                                  : fmt::format("All {} that the log tells of were skipped, down to",
+                                                count_of_steps(std::ssize(skips)));
     return fmt::format("{} a scale of {}; it ends before one was not.", which, power(skips.back().scale));
   }
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;
-  if (early > 0) {
-    const auto first = std::span(skips).first(early);
-    text = fmt::format(
-        "{} skipped at the start, while the scale fell from {} to {}: harmless; "
-        "an initial scale of {} spares {}.",
-        count_of_skips(first), power(first.front().scale), power(scale_below(first.back())),
-        power(scale_below(first.back())), pronoun_of(first));
-  }
+  if (early > 0) text = say_early_skips(log, std::span(skips).first(early));
   if (early == skips.size()) return text;
-  return text + (text.empty() ? "" : " ") + say_late_skips(std::span(skips).subspan(early));
+  return text + (text.empty() ? "" : " ") + say_late_skips(log, std::span(skips).subspan(early));
+}
+
+/// Bounds of the skipped steps.
+std::string say_bounds(const SkipLog& log) {
+  std::string text = fmt::format(" Skipped in all: at least {}", log.least_skipped());
+  if (log.most_by_rule)
+    text += fmt::format("; at most {} by PyTorch's scaler with its defaults",
+                        std::max(*log.most_by_rule, log.least_skipped()));
+  return text +
+         fmt::format("; at most {} of {} by any.", *log.most_skipped(), count_of_steps(log.step_count()));
+}
+
+/// Lines that stand for several steps, without a counter.
+std::string say_open(const SkipLog& log) {
+  if (log.open_steps == 0) return "";
+  std::string text = fmt::format(
+      " No line counts skips, and one stands for up to {}: a scale that grows and falls again between two "
+      "lines "
+      "leaves no trace.",
+      count_of_steps(log.interval));
+  return text + say_bounds(log) + " Print the scale at each step, or count the skipped ones.";
+}
+
+std::string say_disproved(const SkipLog& log) {
+  if (!log.disproved) return "";
+  const DisprovedLosses& found = *log.disproved;
+  const std::string lines = found.count == 1
+                                ? in_lines({found.lines.first, found.lines.first})
+                                : fmt::format("{} lines ({})", found.count, in_lines(found.lines));
+  return fmt::format(
+      " The norm or loss of {} is not finite{}, and that of line {} is again: no weight is lost. {}", lines,
+      found.has_means ? ", a mean over several steps of which one suffices" : "", found.disproof,
+      log.has_scaler
+          ? std::string("The scaler skipped the step.")
+          : "A scaler that the log does not show skipped the step: harmless; log its scale to see it." +
+                (log.open_steps > 0 ? say_bounds(log) : std::string()));
+}
+
+std::string_view word_of_steps(const SkipLog& log) {
+  return log.numbers_steps ? "step" : "printed entry";
 }
 
 /// A line for several steps does not tell which of them was lost first.
 std::string say_lost(const SkipLog& log) {
-  const auto lost = std::ranges::find_if(log.steps, &LoggedStep::lost);
-  const auto tells_nothing = [](const LoggedStep& step) {
-    return step.low == 0 && !step.skipped && !step.grad_norm;
-  };
-  const bool is_open = lost != log.steps.begin() && tells_nothing(*std::prev(lost));
-  const std::string steps = is_open
-                                ? fmt::format("one of the steps {} to {}", std::prev(lost)->step, lost->step)
-                                : fmt::format("step {}", lost->step);
+  if (!log.lost) return "";
+  const LostWeights& lost = *log.lost;
+  const std::string_view word = word_of_steps(log);
+  const std::string from = lost.earliest < lost.latest
+                               ? fmt::format("one of the {}s {} to {}", word, lost.earliest, lost.latest)
+                               : fmt::format("{} {}", word, lost.latest);
+  const bool ends_alone = log.disproved && log.disproved->disproof == lost.lines.first;
+  const std::string_view unless = lost.is_counted ? ""
+                                  : ends_alone    ? ", unless it was skipped as those before it"
+                                               : ", unless a scaler that the log does not show skipped every "
+                                                 "one of these steps";
+  std::string text = fmt::format(" Weights are lost from {} on{}: ", from, unless);
+  text += lost.by_loss
+              ? fmt::format("the loss is not finite in {}, to the end", in_lines(lost.lines))
+              : fmt::format("the gradients were not finite and the step was not skipped ({}, to the end)",
+                            in_lines(lost.lines));
+  if (lost.is_filtered)
+    text +=
+        "; a loss of 0.0 is what the Trainer prints where none of its window was finite "
+        "(logging_nan_inf_filter=False shows it), if not all labels are masked";
+  else if (lost.by_loss)
+    text += "; if it is a sum or a running mean, one step suffices, and the norm tells";
+  if (lost.by_share)
+    text += fmt::format("; by the share of the line before, from step {} if losses stayed as they were",
+                        *lost.by_share);
+  return text + ". Restart from before it.";
+}
+
+std::string say_stopped(const SkipLog& log) {
+  if (!log.stopped_line) return "";
   return fmt::format(
-      " Weights are lost from {} on: the gradients were not finite and the step was not skipped. Restart "
-      "from "
-      "before it.",
-      steps);
+      " The run stopped at a loss or a gradient that is not finite (line {}), after {} {}: no loss scale "
+      "cures a "
+      "NaN of the forward pass. Restart from before it.",
+      *log.stopped_line, word_of_steps(log), log.steps.back().step);
+}
+
+std::string say_minimum_line(const SkipLog& log) {
+  if (!log.minimum_line) return "";
+  return fmt::format(" The run ended since its loss scale could not fall further (line {}).",
+                     *log.minimum_line);
+}
+
+std::string say_bad_scale(const SkipLog& log) {
+  if (!log.bad_scale_line) return "";
+  const std::string_view why = log.bad_scale > 0 ? "it grew without an end; give the scaler a max_scale"
+                               : log.bad_scale == 0
+                                   ? "it was halved until nothing was left: every step overflows"
+                                   : "such a scale is none";
+  return fmt::format(" The loss scale is {:g} in line {}: {}.", log.bad_scale, *log.bad_scale_line, why);
+}
+
+std::string say_lines(const SkipLog& log) {
+  if (log.lines.first == 0) return "";
+  return fmt::format(" Read from {}.", in_lines(log.lines));
 }
 
 }  // namespace
@@ -167,9 +311,10 @@ std::string_view title_of(const SkipLog& log) {
 
 std::string verdict_of(const SkipLog& log) {
   std::string text = log.has_scaler
-                         ? say_skips(log) + say_holes(log)
+                         ? say_skips(log) + say_holes(log) + say_open(log)
                          : "No loss scaler in this log: the scale is 1 throughout, or none is printed.";
-  if (log.lost_from()) text += say_lost(log);
+  text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_stopped(log) + say_minimum_line(log) +
+          say_lines(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 

@@ -32,16 +32,24 @@ void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, 
         fmt::format("more than {} skipped steps; give the log of one run", most_skipped_steps));
   std::int64_t step = window.first;
   for (const SkippedAt& skip : std::span(skipped).last(count)) {
-    log.steps.push_back(
-        {.step = ++step, .scale = skip.scale, .skipped = true, .high = skip.high, .hidden = skip.hidden});
+    log.steps.push_back({.step = ++step,
+                         .scale = skip.scale,
+                         .skipped = true,
+                         .high = skip.high,
+                         .hidden = skip.hidden,
+                         .line = skip.line > 0 ? skip.line : window.line});
     log.hidden_skips += skip.hidden;
   }
   if (count < room) {
     log.unsure_steps += static_cast<std::int64_t>(count);
     if (step + 1 < window.last)
-      log.steps.push_back({.step = step + 1, .scale = finite.scale, .low = finite.lost ? 0 : finite.low});
+      log.steps.push_back({.step = step + 1,
+                           .scale = finite.scale,
+                           .low = finite.lost ? 0 : finite.low,
+                           .line = window.line});
     LoggedStep last = finite;
     last.step = window.last;
+    last.line = window.line;
     log.steps.push_back(last);
   }
   if (window.after_hole && begin < log.steps.size()) log.steps[begin].after_hole = true;
@@ -59,7 +67,7 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   const auto take = [&](const LogWindow& window, std::span<const OverflowLine> overflows, Whole whole) {
     std::vector<SkippedAt> skipped;
     for (const OverflowLine& overflow : overflows) {
-      skipped.push_back({overflow.scale});
+      skipped.push_back({.scale = overflow.scale, .line = overflow.line});
       scale = overflow.next.value_or(overflow.scale);
       low = std::min(low, scale);
     }
@@ -73,7 +81,8 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
     const std::int64_t extra = skipped >= 0 ? std::max<std::int64_t>(0, found - skipped) : 0;
     const std::int64_t missing = std::max<std::int64_t>(0, skipped - found);
     const auto sure = std::span(overflows).subspan(static_cast<std::size_t>(extra));
-    take({before.step, line.step}, gap == LogGap::restart ? std::span<const OverflowLine>() : sure,
+    take({before.step, line.step, false, line.line},
+         gap == LogGap::restart ? std::span<const OverflowLine>() : sure,
          gap != LogGap::none || missing > 0 ? Whole::no : Whole::yes);
     log.missing += missing;
     if (gap != LogGap::none) log.unknown_steps += line.step - before.step;

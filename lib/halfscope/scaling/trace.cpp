@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
@@ -64,8 +65,27 @@ bool looks_like_step(std::string_view line) {
   if (!line.starts_with('{')) return false;
   const auto has = [&](std::string_view key) { return line.find(key) != std::string_view::npos; };
   if (has(history_key)) return false;
-  if (has("\"loss_scale\"") && !has("\"gradients\"") && !has("\"scale\"")) return false;
-  return has("\"step\"") || has("\"gradients\"") || has("\"scale\"");
+  if (has("\"gradients\"") || has("\"scale\"")) return true;
+  const bool is_log = has("loss_scale") || has("grad_scale") || has("grad_norm") || has("\"loss\"");
+  return has("\"step\"") && !is_log;
+}
+
+/// Whether TensorBoard wrote the file: its first record says so.
+bool is_event_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(64, '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin.find("brain.Event:2") != std::string::npos;
+}
+
+SkipLog finished(const SkipLogReader& log, const std::filesystem::path& path) {
+  try {
+    return log.finish();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  }
 }
 
 /// The steps of a file, handed over line by line.
@@ -128,22 +148,25 @@ void read_trace(const std::filesystem::path& path, const std::function<void(cons
 }
 
 std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
-                                         const std::function<void(const TraceStep&)>& take) {
+                                         const std::function<void(const TraceStep&)>& take,
+                                         const LogColumns& columns) {
   TraceLines trace(path, take);
-  SkipLogReader log;
-  std::optional<bool> is_trace;
-  read_lines(path, [&](std::size_t number, std::string_view content) {
-    if (is_blank(content)) return;
-    if (!is_trace) is_trace = looks_like_step(content);
-    if (*is_trace) return trace.line(number, content);
-    log.line(content);
-  });
-  if (is_trace.value_or(false)) return std::nullopt;
-  try {
-    return log.finish();
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
+  SkipLogReader log(columns);
+  if (is_event_file(path)) {
+    log.event_file(read_file(path), columns);
+    return finished(log, path);
   }
+  std::optional<bool> is_trace;
+  const auto take_line = [&](std::size_t number, std::string_view content, LineEnd end) {
+    if (!is_trace && !is_blank(content)) is_trace = looks_like_step(content);
+    if (!is_trace.value_or(false)) return end == LineEnd::whole ? log.line(content) : log.cut_line(content);
+    if (!is_blank(content)) trace.line(number, content);
+  };
+  read_lines(
+      path, [&](std::size_t number, std::string_view content) { take_line(number, content, LineEnd::whole); },
+      [&](std::size_t number, std::string_view content) { take_line(number, content, LineEnd::cut); });
+  if (is_trace.value_or(false)) return std::nullopt;
+  return finished(log, path);
 }
 
 }  // namespace halfscope

@@ -19,10 +19,12 @@ namespace halfscope {
 /// for one that `take` throws.
 void read_trace(const std::filesystem::path& path, const std::function<void(const TraceStep&)>& take);
 
-/// As read_trace, for a file that may be a log of DeepSpeed or Megatron-LM instead, which is returned then.
-/// It is a log unless its first line that is not empty is an object of JSON with a key of a step. Throws
-/// InvalidArgument with the file, of a log also where it tells of no step.
+/// As read_trace, for a file that may be a log of a training instead, which is returned then: one that its
+/// trainer printed, a table, an event file of TensorBoard. It is a log unless its first line that is not
+/// empty is an object of JSON with the keys of a trace. Throws InvalidArgument with the file, also for a log
+/// that tells of no step.
 [[nodiscard]] std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
-                                                       const std::function<void(const TraceStep&)>& take);
+                                                       const std::function<void(const TraceStep&)>& take,
+                                                       const LogColumns& columns = {});
 
 }  // namespace halfscope

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct OverflowLine {
   bool has_rank = false;                  ///< 0; other ranks' lines are passed over
   bool ends = false;                      ///< the scale could not fall: the run ended
   std::string_view format = "deepspeed";  ///< name of its format
+  std::int64_t scaler = 0;                ///< its number among several, as Apex has it
+  std::int64_t line = 0;                  ///< number in the file
 };
 
 /// The scale that the last of some overflows leaves.
@@ -32,6 +35,7 @@ struct OverflowLine {
 struct StepLine {
   std::int64_t step = 0;     ///< the optimizer's step, skipped ones included
   std::int64_t skipped = 0;  ///< up to here
+  std::int64_t line = 0;     ///< number in the file
 };
 
 /// State after a step. Megatron-LM and GPT-NeoX: "iteration 10/ 1000 | ... | loss scale: 8388608.0 | grad
@@ -46,11 +50,34 @@ struct IterationLine {
       grad_norm{};              ///< norm of this iteration's unscaled gradients; NaN if it is not finite
   std::int64_t not_finite = 0;  ///< iterations since the last line whose loss was not finite
   std::string_view format = "megatron";  ///< name of its format
+  std::int64_t line = 0;                 ///< number in the file
+  std::optional<double> loss{};          ///< NaN where it is not finite
+  std::optional<double> bad_scale{};     ///< a scale that is no number above 0, or none that FP32 holds
+  bool has_scaler = false;               ///< prints a scale, if only as a mean
+  bool overflowed = false;               ///< says that the step was not finite, and skipped
+  bool has_own_norm = false;             ///< norm and loss are this line's, and no other's
+  bool has_finite_norm = false;          ///< a norm that is finite, and no bound
+  bool is_lost = false;                  ///< its step was not finite, and no later line is
+  bool is_disproved = false;             ///< a later line is finite, so that its step was not lost
+  bool has_means = false;                ///< norm and loss are means over the steps since the line before
+  bool is_filtered = false;              ///< its loss leaves out losses that are not finite: 0 is none at all
+  bool is_numbered = true;               ///< false: the iteration is the count of such lines
 };
 
 /// A progress bar, as tqdm draws it: "14%|##   | 378/2724 [13:58:09<86:18:35, 132.44s/it]".
 struct ProgressBar {
   std::int64_t done = 0, total = 0;
+};
+
+/// Whether a line has an end, so that its last number is whole.
+enum class LineEnd : std::uint8_t { cut, whole };
+
+/// An exception that ended the run, or a line that says so.
+struct EndingLine {
+  enum class Kind : std::uint8_t { at_minimum, not_finite };
+  Kind kind = Kind::at_minimum;
+  std::optional<std::int64_t> step{};  ///< that it names
+  std::int64_t line = 0;               ///< number in the file
 };
 
 /// Takes the parts of a log, in order.
@@ -59,7 +86,8 @@ struct SkipLogSink {
   std::function<void(const StepLine&)> step;
   std::function<void(const IterationLine&)> iteration;
   std::function<void(const ProgressBar&)> progress;
-  std::function<void()> end;  ///< the scale is at its minimum, and the run ends
+  std::function<void(const EndingLine&)> end;
+  std::function<void(const std::string&)> note;  ///< for the reader of the verdict
 };
 
 }  // namespace halfscope

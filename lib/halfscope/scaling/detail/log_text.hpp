@@ -29,6 +29,12 @@ std::optional<Number> take_log_number(std::string_view& text) {
   return number;
 }
 
+/// Whether what follows a number ends it: one that was cut runs into something else.
+[[nodiscard]] inline bool ends_number(std::string_view rest) {
+  constexpr std::string_view ends = " \t\r\n,;|)]}\"'\x1b";
+  return rest.empty() || ends.find(rest.front()) != std::string_view::npos;
+}
+
 /// Whether `text` begins with `word`, after spaces; it is taken off then.
 inline bool take_word(std::string_view& text, std::string_view word) {
   const std::string_view rest = without_spaces(text);
@@ -37,13 +43,14 @@ inline bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// The number after a label.
+/// The number after a label; none where it was cut.
 template <typename Number>
 std::optional<Number> number_after(std::string_view text, std::string_view label) {
   const std::size_t at = text.find(label);
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + label.size());
-  return take_log_number<Number>(text);
+  const auto number = take_log_number<Number>(text);
+  return ends_number(text) ? number : std::nullopt;
 }
 
 [[nodiscard]] inline bool is_scale(const std::optional<double>& scale) {
@@ -59,6 +66,12 @@ std::optional<Number> number_after(std::string_view text, std::string_view label
 [[nodiscard]] inline std::optional<double> norm_of(std::optional<double> printed) {
   if (!printed || *printed <= 0) return std::nullopt;
   return std::isfinite(*printed) ? printed : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// A loss: NaN where it is not finite.
+[[nodiscard]] inline std::optional<double> loss_of(std::optional<double> printed) {
+  if (printed && !std::isfinite(*printed)) return std::numeric_limits<double>::quiet_NaN();
+  return printed;
 }
 
 /// Hands over the bars of a line.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -70,8 +72,15 @@ class ProgressLog {
 /// back is a restart from a checkpoint, which replaces the steps that it repeats.
 class SkipLogReader {
  public:
-  SkipLogReader();
+  explicit SkipLogReader(const LogColumns& columns = {});
+
+  /// The next line of the file, without its end.
   void line(std::string_view text);
+  /// The last line, which has no end: it may have been cut, so that its numbers are none. Text that braces close
+  /// is whole, and so is the text of an exception.
+  void cut_line(std::string_view text);
+  /// A whole event file of TensorBoard; its records count as lines.
+  void event_file(std::string_view bytes, const LogColumns& columns);
 
   /// Throws InvalidArgument where no line told of a step, or not of both scales and steps; it names the
   /// format where it is a known one.
@@ -81,7 +90,9 @@ class SkipLogReader {
   void add(const OverflowLine& line);
   void add(const StepLine& line);
   void add(const IterationLine& line);
-  void end_run();
+  void end_run(const EndingLine& line);
+  void read(std::string_view text, LineEnd end);
+  [[nodiscard]] SkipLog steps() const;
   [[noreturn]] void refuse() const;
 
   std::vector<OverflowLine> since_count_, since_iteration_, all_;
@@ -90,11 +101,21 @@ class SkipLogReader {
   ProgressLog progress_;
   std::vector<LogLineReader> readers_;  ///< one for each format
   bool is_empty_ = true;
+  std::int64_t number_ = 0, first_line_ = 0, last_line_ = 0;
+  std::int64_t repeated_ = 0;  ///< lines of overflow that other processes may have printed
+  std::int64_t runs_ = 0;      ///< that began anew, and replaced the one before
+  std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;
+  std::map<std::int64_t, std::int64_t> other_scalers_;  ///< skips of all but the first
+  std::vector<std::string> notes_;
   const LogFormat* known_ = nullptr;  ///< the first format whose sign was seen
 };
 
+/// Takes what later lines disprove from the lines of state, and finds the end of a log that no line
+/// disproves.
+void settle_losses(std::vector<CountedIterations>& iterations, SkipLog& log);
+
 /// The steps of lines of state, see skip_log_iterations.cpp; `rest` follow the last line.
-[[nodiscard]] SkipLog log_of_iterations(const std::vector<CountedIterations>& iterations,
+[[nodiscard]] SkipLog log_of_iterations(std::vector<CountedIterations> iterations,
                                         const std::vector<OverflowLine>& rest);
 /// The steps that lines count, and the overflows after the last of them.
 [[nodiscard]] SkipLog log_of_counts(const std::vector<CountedSteps>& counted,

@@ -13,6 +13,7 @@ namespace halfscope {
 struct LogWindow {
   std::int64_t first = 0, last = 0;
   bool after_hole = false;  ///< nothing is known of the steps before it
+  std::int64_t line = 0;    ///< number in the file
 
   [[nodiscard]] std::int64_t size() const { return last - first; }
 };
@@ -27,6 +28,7 @@ struct SkippedAt {
   double scale = 1;
   double high = scale;
   std::int64_t hidden = 0;  ///< see LoggedStep
+  std::int64_t line = 0;    ///< number in the file; 0: its window's
 };
 
 /// Adds a window's steps: first those that were skipped, then those that were not, as `finite` says of the

@@ -1,14 +1,23 @@
 // Apex's line of a lowered scale.
+#include <algorithm>
+
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
 
-LogLineReader read_apex() {
+LogLineReader read_apex(const LogColumns& /*columns*/) {
   return [](const LogText& line, const SkipLogSink& sink) {
-    if (line.text.find("Gradient overflow.") == std::string_view::npos) return;
-    const auto overflow = halved_scale(line.text, "loss scaler 0 reducing loss scale to", "apex");
-    if (overflow) sink.overflow(*overflow);
+    constexpr std::string_view label = "loss scaler ";
+    if (line.text.find("Gradient overflow.") == std::string_view::npos) return false;
+    std::string_view rest = line.text.substr(std::min(line.text.find(label), line.text.size()));
+    if (!take_word(rest, label)) return true;
+    const auto scaler = take_log_number<std::int64_t>(rest);
+    auto overflow = halved_scale(rest, "reducing loss scale to", "apex");
+    if (!is_count(scaler) || !overflow) return true;
+    overflow->scaler = *scaler;
+    sink.overflow(*overflow);
+    return true;
   };
 }
 

@@ -1,80 +1,116 @@
 // Tables of scalars, as W&B, Lightning and DeepSpeed's monitor write them.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/scaling/detail/log_formats.hpp>
-#include <halfscope/scaling/detail/log_members.hpp>
+#include <halfscope/scaling/detail/log_record.hpp>
 
 namespace halfscope {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
+/// The mark that most often stands in a header.
+char separator_of(std::string_view header) {
+  constexpr std::string_view marks = ",;\t";
+  return *std::ranges::max_element(marks, {}, [&](char mark) { return std::ranges::count(header, mark); });
 }
 
-std::vector<std::string_view> cells_of(std::string_view row) {
+std::vector<std::string_view> cells_of(std::string_view row, char separator) {
   std::vector<std::string_view> cells;
   while (true) {
     const bool quoted = row.starts_with('"');
     const std::size_t begin = quoted ? 1 : 0;
-    const std::size_t end = std::min(row.find(quoted ? '"' : ',', begin), row.size());
+    const std::size_t end = std::min(row.find(quoted ? '"' : separator, begin), row.size());
     cells.push_back(row.substr(begin, end - begin));
-    const std::size_t comma = row.find(',', end);
-    if (comma == std::string_view::npos) return cells;
-    row.remove_prefix(comma + 1);
+    const std::size_t next = row.find(separator, end);
+    if (next == std::string_view::npos) return cells;
+    row.remove_prefix(next + 1);
   }
 }
 
-/// A table is known by its first line.
+/// All of a cell, "65,536" too.
+std::optional<double> number_of(std::string_view cell) {
+  std::string digits(cell);
+  std::erase(digits, ',');
+  std::erase(digits, ' ');
+  std::string_view rest = digits;
+  const auto number = take_any_number(rest);
+  return rest.empty() ? number : std::nullopt;
+}
+
+/// A table is known by its first line: a step, and a loss scale, a norm or a loss.
 class ScalarTable {
  public:
-  void line(std::string_view text, const SkipLogSink& sink) {
-    if (std::exchange(first_, false)) return take_header(text);
-    if (!step_) return;
-    if (const auto found = row(text)) sink.iteration(*found);
+  explicit ScalarTable(const LogColumns& columns) : names_(columns) {}
+
+  bool line(const LogText& line, const SkipLogSink& sink) {
+    if (std::exchange(first_, false)) {
+      take_header(line, sink);
+    } else if (is_table_) {
+      row(line, sink);
+    }
+    return is_table_;
   }
 
  private:
-  void take_header(std::string_view text) {
-    const std::vector<std::string_view> names = cells_of(text);
+  struct TableColumn {
+    std::size_t place;
+    LogRole role;
+    std::string name;
+  };
+
+  void take_header(const LogText& line, const SkipLogSink& sink) {
+    separator_ = separator_of(line.text);
+    const std::vector<std::string_view> names = cells_of(line.text, separator_);
+    LogRecord header;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string name = lower(names[i]);
-      const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-      if (std::ranges::find(step_names, name) != step_names.end() && !step_) step_ = i;
-      if (has("__min") || has("__max")) continue;  // W&B's spread of runs that it groups
-      if ((has("loss_scale") || has("loss scale")) && !scale_) scale_ = i;
-      if ((has("grad_norm") || has("grad norm")) && !norm_) norm_ = i;
+      const LogRole role = names_.role_of(names[i]);
+      if (role == LogRole::none) continue;
+      if (!header.at(role)) {
+        columns_.push_back({i, role, std::string(names[i])});
+      } else if (!is_step_role(role) && role != LogRole::epoch) {
+        others_.emplace_back(names[i]);
+      }
+      header.take({role, names[i]});
     }
-    if (!scale_ && !norm_) step_.reset();
+    is_table_ = names.size() > 1 && header.has_step() && header.has_values();
+    if (!is_table_) return;
+    if (!others_.empty()) {
+      for (std::string& name : others_) name = fmt::format("'{}'", escaped(name));
+      sink.note(fmt::format("Other columns of the kind are left out: {}; --columns says which one to read.",
+                            fmt::join(others_, ", ")));
+    }
   }
 
-  [[nodiscard]] std::optional<IterationLine> row(std::string_view text) const {
-    const std::vector<std::string_view> cells = cells_of(text);
-    const auto cell = [&](const std::optional<std::size_t>& column) {
-      return column && *column < cells.size() ? cells[*column] : std::string_view();
-    };
-    std::string_view step_cell = cell(step_), scale_cell = cell(scale_), norm_cell = cell(norm_);
-    const auto step = take_log_number<std::int64_t>(step_cell);
-    if (!is_count(step)) return std::nullopt;
-    IterationLine line{.iteration = *step, .format = "csv"};
-    if (const auto scale = take_log_number<double>(scale_cell); is_scale(scale)) line.scale = scale;
-    line.grad_norm = norm_of(take_log_number<double>(norm_cell));
-    if (!line.scale && !line.grad_norm) return std::nullopt;
-    return line;
+  void row(const LogText& line, const SkipLogSink& sink) {
+    const std::vector<std::string_view> cells = cells_of(line.text, separator_);
+    LogRecord record{.line = line.number};
+    for (const TableColumn& column : columns_) {
+      if (column.place >= cells.size()) continue;
+      if (const auto number = number_of(cells[column.place]))
+        record.take({column.role, column.name, *number});
+    }
+    if (record.has_step()) steps_.hand_over(record, sink);
   }
 
-  bool first_ = true;
-  std::optional<std::size_t> step_, scale_, norm_;  ///< columns
+  LogNames names_;
+  LogRecordSteps steps_{"csv"};
+  std::vector<TableColumn> columns_;
+  std::vector<std::string> others_;
+  char separator_ = ',';
+  bool first_ = true, is_table_ = false;
 };
 
 }  // namespace
 
-LogLineReader read_csv() {
-  return [table = ScalarTable()](const LogText& line, const SkipLogSink& sink) mutable {
-    table.line(line.text, sink);
+LogLineReader read_csv(const LogColumns& columns) {
+  return [table = ScalarTable(columns)](const LogText& line, const SkipLogSink& sink) mutable {
+    return table.line(line, sink);
   };
 }
 

@@ -29,7 +29,10 @@ void find_overflows(std::string_view text, const SkipLogSink& sink) {
     OverflowLine line{.scale = *scale, .next = std::nullopt, .has_rank = rank.has_value()};
     if (take_word(text, ", reducing to")) {
       line.next = take_log_number<double>(text);
-      if (!is_scale(line.next)) continue;
+      const bool is_usual = line.next == *scale || line.next == *scale / 2;
+      if (!is_scale(line.next) || !(is_usual || ends_number(text))) continue;
+    } else if (!take_word(text, ", but hysteresis is")) {
+      continue;  // cut
     }
     sink.overflow(line);
   }
@@ -49,10 +52,11 @@ void find_steps(std::string_view text, const SkipLogSink& sink) {
 
 }  // namespace
 
-LogLineReader read_deepspeed() {
+LogLineReader read_deepspeed(const LogColumns& /*columns*/) {
   return [](const LogText& line, const SkipLogSink& sink) {
     find_overflows(line.text, sink);
     find_steps(line.text, sink);
+    return false;
   };
 }
 

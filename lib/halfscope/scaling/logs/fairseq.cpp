@@ -23,7 +23,7 @@ void find_update(std::string_view text, const SkipLogSink& sink) {
 
 }  // namespace
 
-LogLineReader read_fairseq() {
+LogLineReader read_fairseq(const LogColumns& /*columns*/) {
   return [](const LogText& line, const SkipLogSink& sink) {
     // Its first process alone prints.
     if (line.text.find("overflow detected") != std::string_view::npos) {
@@ -33,6 +33,7 @@ LogLineReader read_fairseq() {
       }
     }
     find_update(line.text, sink);
+    return false;
   };
 }
 

@@ -1,71 +1,98 @@
 // Hugging Face's Trainer: the history in trainer_state.json, and the dictionaries that it prints.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_members.hpp>
+#include <halfscope/scaling/detail/log_record.hpp>
 
 namespace halfscope {
 namespace {
 
 class TrainerLog {
  public:
-  void line(LogText line, const SkipLogSink& sink) {
+  explicit TrainerLog(const LogColumns& columns) : names_(columns) {}
+
+  bool line(LogText line, const SkipLogSink& sink) {
     if (const std::size_t at = line.text.find(history_key); at != std::string_view::npos) {
       in_history_ = true;
       line.text.remove_prefix(at + history_key.size());
     }
-    if (in_history_) return entries(line.text, sink);
-    dictionary(line, sink);
+    if (in_history_) {
+      entries(line, sink);
+      return true;
+    }
+    return dictionary(line, sink);
   }
 
  private:
   /// trainer_state.json has a member on each line, or all of it on one; an entry of its history ends with a
   /// brace.
-  void entries(std::string_view text, const SkipLogSink& sink) {
+  void entries(const LogText& line, const SkipLogSink& sink) {
+    std::string_view text = line.text;
     for (std::size_t end = text.find('}'); end != std::string_view::npos; end = text.find('}')) {
       members(text.substr(0, end));
-      end_entry(sink);
+      entry_.line = line.number;
+      hand_over(std::exchange(entry_, {}), sink);
       text.remove_prefix(end + 1);
     }
     members(text);
   }
 
   void members(std::string_view text) {
-    if (const auto step = member<std::int64_t>(text, "step"); is_count(step)) step_ = step;
-    if (const auto scale = scale_member(text)) scale_ = scale;
-    if (const auto norm = norm_member(text)) norm_ = norm;
+    fields_.clear();
+    find_log_fields(text, names_, fields_);
+    for (const LogField& field : fields_) entry_.take(field);
   }
 
-  void end_entry(const SkipLogSink& sink) {
-    const auto step = std::exchange(step_, std::nullopt);
-    IterationLine line{.iteration = step.value_or(0), .format = "hf_trainer"};
-    line.scale = std::exchange(scale_, std::nullopt);
-    line.grad_norm = std::exchange(norm_, std::nullopt);
-    if (step && (line.scale || line.grad_norm)) sink.iteration(line);
+  /// "{'loss': 2.04, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.28}", which mostly has no step: the
+  /// progress bar numbers it, and else its place among the dictionaries. LLaMA-Factory writes objects.
+  bool dictionary(const LogText& line, const SkipLogSink& sink) {
+    const bool is_object = line.text.find("\"current_steps\"") != std::string_view::npos;
+    const std::size_t begin = line.text.find(is_object ? "{\"" : "{'");
+    if (begin == std::string_view::npos) return false;
+    fields_.clear();
+    find_log_fields(line.text.substr(begin), names_, fields_);
+    if (fields_.empty() || is_cut_object(line.text.substr(begin), fields_)) return false;
+    LogRecord record{.line = line.number};
+    for (const LogField& field : fields_) record.take(field);
+    const bool is_summary = line.text.find("train_runtime") != std::string_view::npos;
+    if (is_summary || !record.has_values()) return true;
+    if (!record.has_step()) {
+      const std::int64_t number = std::max(dictionaries_ + 1, line.bar_done);
+      is_numbered_ = is_numbered_ && line.bar_done >= number;
+      record.take({LogRole::global_step, is_numbered_ ? "the progress bar" : "the count of entries",
+                   static_cast<double>(number)});
+    }
+    hand_over(record, sink);
+    return true;
   }
 
-  /// "{'loss': 2.04, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.28}", which has no step: the
-  /// progress bar numbers it.
-  void dictionary(const LogText& line, const SkipLogSink& sink) {
-    const std::size_t begin = line.text.find("{'");
-    if (begin == std::string_view::npos) return;
-    const auto norm = norm_member(line.text.substr(begin));
-    if (!norm) return;
-    dictionaries_ = std::max(dictionaries_ + 1, line.bar_done);
-    sink.iteration({.iteration = dictionaries_, .grad_norm = norm, .format = "hf_trainer"});
+  void hand_over(LogRecord record, const SkipLogSink& sink) {
+    record.is_filtered = true;
+    record.fields[static_cast<std::size_t>(LogRole::epoch)].reset();
+    if (!record.has_step()) return;
+    record.is_numbered = is_numbered_;
+    steps_.hand_over(record, sink);
+    dictionaries_ = std::max(dictionaries_ + 1, steps_.last());
   }
 
+  LogNames names_;
+  std::vector<LogField> fields_;
+  LogRecordSteps steps_{"hf_trainer"};
+  LogRecord entry_;
   bool in_history_ = false;  ///< within the history of trainer_state.json
-  std::optional<std::int64_t> step_;
-  std::optional<double> scale_, norm_;
+  bool is_numbered_ = true;  ///< by steps, not by dictionaries
   std::int64_t dictionaries_ = 0;
 };
 
 }  // namespace
 
-LogLineReader read_hf_trainer() {
-  return [log = TrainerLog()](const LogText& line, const SkipLogSink& sink) mutable { log.line(line, sink); };
+LogLineReader read_hf_trainer(const LogColumns& columns) {
+  return [log = TrainerLog(columns)](const LogText& line, const SkipLogSink& sink) mutable {
+    return log.line(line, sink);
+  };
 }
 
 }  // namespace halfscope

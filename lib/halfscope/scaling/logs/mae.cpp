@@ -24,13 +24,18 @@ void find_step(std::string_view text, const SkipLogSink& sink) {
   IterationLine line{.iteration = *epoch * *steps + *at + 1, .scale = scale, .format = "mae"};
   const auto norm = number_after<double>(text, "grad_norm: ");
   if (norm && !std::isfinite(*norm)) line.grad_norm = norm_of(norm);  // a median over steps is no bound
+  line.has_finite_norm = norm && std::isfinite(*norm);
+  line.loss = loss_of(number_after<double>(text, " loss: "));
   sink.iteration(line);
 }
 
 }  // namespace
 
-LogLineReader read_mae() {
-  return [](const LogText& line, const SkipLogSink& sink) { find_step(line.text, sink); };
+LogLineReader read_mae(const LogColumns& /*columns*/) {
+  return [](const LogText& line, const SkipLogSink& sink) {
+    find_step(line.text, sink);
+    return false;
+  };
 }
 
 }  // namespace halfscope

@@ -1,5 +1,6 @@
 // Megatron-LM's lines: the state after an iteration.
 #include <algorithm>
+#include <cmath>
 
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
@@ -11,7 +12,7 @@ namespace {
 void read_iteration(std::int64_t iteration, std::string_view fields, const SkipLogSink& sink) {
   constexpr std::string_view label = "loss scale:";
   constexpr std::int64_t most_skipped = 1'000'000;  // among the steps between two lines
-  IterationLine line{.iteration = iteration};
+  IterationLine line{.iteration = iteration, .has_own_norm = true};
   line.scale = number_after<double>(fields, label);
   const bool is_printed = fields.find(label) != std::string_view::npos;
   // Without a scaler Megatron-DeepSpeed prints -1.0 or nothing. Below a half the one decimal tells no scale.
@@ -25,6 +26,9 @@ void read_iteration(std::int64_t iteration, std::string_view fields, const SkipL
   if (!is_count(line.skipped) || *line.skipped > std::min(iteration, most_skipped)) return;
   line.not_finite = number_after<std::int64_t>(fields, "number of nan iterations:").value_or(0);
   line.grad_norm = norm_of(number_after<double>(fields, "grad norm:"));
+  // A finite one leaves out the iterations whose loss is not finite.
+  const auto loss = loss_of(number_after<double>(fields, "lm loss:"));
+  if (loss && std::isnan(*loss)) line.loss = loss;
   sink.iteration(line);
 }
 
@@ -57,8 +61,12 @@ void find_iterations(std::string_view text, const SkipLogSink& sink) {
 
 }  // namespace
 
-LogLineReader read_megatron() {
-  return [](const LogText& line, const SkipLogSink& sink) { find_iterations(line.text, sink); };
+LogLineReader read_megatron(const LogColumns& /*columns*/) {
+  return [](const LogText& line, const SkipLogSink& sink) {
+    find_iterations(line.text, sink);
+    const auto has = [&](std::string_view sign) { return line.text.find(sign) != std::string_view::npos; };
+    return has("loss scale:") && has("iteration ") && has(" | ");
+  };
 }
 
 }  // namespace halfscope

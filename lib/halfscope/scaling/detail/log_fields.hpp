@@ -1,0 +1,76 @@
+// Names and numbers in a line of a log: "key=value", "key: value", "key value", members of objects and of
+// dictionaries.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <halfscope/scaling/skip_log.hpp>
+
+namespace halfscope {
+
+/// Meaning of a name in a log.
+enum class LogRole : std::uint8_t {
+  none,
+  global_step,  ///< of the whole run
+  step,
+  batch,  ///< within an epoch
+  epoch,
+  scale,
+  scale_log2,
+  norm,
+  loss,
+  overflow,  ///< true or false
+  skipped,   ///< steps since the run began
+};
+
+inline constexpr std::size_t log_roles = 11;
+
+/// The names that logs give to scales, steps, norms and losses, and those that the user gives.
+class LogNames {
+ public:
+  explicit LogNames(LogColumns columns) : columns_(std::move(columns)) {}
+
+  /// The role of a name as a log prints it; the names that its user gives take the place of all others of
+  /// their role.
+  [[nodiscard]] LogRole role_of(std::string_view name) { return known(name).role; }
+
+ private:
+  friend class LogFieldFinder;
+  struct Known {
+    std::string name{};
+    LogRole role = LogRole::none;
+    std::string_view kept{};  ///< the name, for as long as these names live
+  };
+  [[nodiscard]] const Known& known(std::string_view name);
+  [[nodiscard]] LogRole find_role(std::string_view name) const;
+
+  LogColumns columns_;
+  std::shared_ptr<std::set<std::string, std::less<>>> kept_ =
+      std::make_shared<std::set<std::string, std::less<>>>();
+  std::array<Known, 512> known_{};  ///< names by their hash: a log repeats them
+};
+
+struct LogField {
+  LogRole role = LogRole::none;
+  std::string_view name;  ///< as it is printed; lives as long as the names
+  double value = 0;
+  std::optional<double> total{};  ///< of "25/100"
+  std::size_t end = 0;            ///< place behind the number
+};
+
+/// The fields of a line whose names have a role, in order. A number that something other than a space or a
+/// closing mark follows was cut, and is none.
+void find_log_fields(std::string_view text, LogNames& names, std::vector<LogField>& fields);
+
+/// A number off the front of `text`: decimal, nan, inf, Infinity, true or false, of either case, with sign.
+[[nodiscard]] std::optional<double> take_any_number(std::string_view& text);
+
+}  // namespace halfscope

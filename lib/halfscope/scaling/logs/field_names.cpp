@@ -1,0 +1,121 @@
+// The names of scales, steps, norms and losses in logs.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <halfscope/scaling/detail/log_fields.hpp>
+
+namespace halfscope {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+bool is_one_of(std::string_view name, Names names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool ends_with_one_of(std::string_view name, Names names) {
+  return std::ranges::any_of(names, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+bool has_one_of(std::string_view name, Names names) {
+  return std::ranges::any_of(
+      names, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+/// Options of a run, and a spread over runs: not the number itself.
+constexpr std::array<std::string_view, 9> no_values{"__min", "__max",  "window",    "factor", "tolerance",
+                                                    "clip",  "growth", "threshold", "raise"};
+constexpr std::array<std::string_view, 6> no_value_starts{"max_",  "min_",    "initial_",
+                                                          "init_", "target_", "eval_"};
+
+constexpr std::array<std::string_view, 5> global_steps{"global_step", "current_steps", "num_updates",
+                                                       "global_steps", "global_batch_idx"};
+constexpr std::array<std::string_view, 13> steps{
+    "it",         "step",          "steps",  "iter",    "iteration",  "iters",      "n_iter",
+    "iterations", "training_step", "update", "updates", "train_step", "global_iter"};
+constexpr std::array<std::string_view, 4> batches{"batch", "batch_idx", "batch_index", "minibatch"};
+constexpr std::array<std::string_view, 6> scale_ends{"loss_scale",   "lossscale", "grad_scale",
+                                                     "scaler_scale", "gradscale", "loss_scaler_scale"};
+constexpr std::array<std::string_view, 3> scales{"scale", "amp_scale", "loss_scale_value"};
+constexpr std::array<std::string_view, 6> norm_ends{"grad_norm",     "gradnorm",    "gnorm",
+                                                    "gradient_norm", "global_norm", "grad_norm_total"};
+constexpr std::array<std::string_view, 14> losses{
+    "loss",          "train_loss", "lm_loss",    "total_loss",   "reduced_train_loss",
+    "training_loss", "avg_loss",   "avr_loss",   "average_loss", "step_loss",
+    "mean_loss",     "tot_loss",   "loss_total", "batch_loss"};
+constexpr std::array<std::string_view, 4> overflows{"overflow_cond", "overflow", "is_overflow", "found_inf"};
+constexpr std::array<std::string_view, 2> skip_counts{"inf_nan_skip_batches", "skipped_steps"};
+
+constexpr std::size_t longest_name = 80;
+
+char plain(char c) {
+  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
+  return c == ' ' || c == '-' ? '_' : c;
+}
+
+/// In small letters, without the folder before it.
+std::string plain_name(std::string_view name) {
+  std::string text(name);
+  std::ranges::transform(text, text.begin(), plain);
+  if (text.ends_with("global_step/max_steps")) return "global_step";
+  if (text.starts_with("loss/train")) return "loss";  // Composer's
+  const std::size_t folder = text.rfind('/') + 1;
+  if (folder > 0 && text.substr(folder) == "batch") return {};  // Composer's time
+  text.erase(0, folder);
+  text.erase(0, std::min(text.find_first_not_of('_'), text.size()));
+  return text;
+}
+
+std::size_t hash_of(std::string_view name) {
+  std::uint64_t hash = 1469598103934665603u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return static_cast<std::size_t>(hash >> 32);
+}
+
+LogRole usual_role(std::string_view name) {
+  if (has_one_of(name, no_values)) return LogRole::none;
+  if (std::ranges::any_of(no_value_starts, [&](std::string_view start) { return name.starts_with(start); }))
+    return LogRole::none;
+  if (is_one_of(name, global_steps)) return LogRole::global_step;
+  if (is_one_of(name, steps)) return LogRole::step;
+  if (is_one_of(name, batches)) return LogRole::batch;
+  if (name == "epoch" || name == "train") return LogRole::epoch;
+  if (ends_with_one_of(name, scale_ends)) {
+    if (name.starts_with("lg_") || name.starts_with("log2_")) return LogRole::scale_log2;
+    return name.starts_with("log_") ? LogRole::none : LogRole::scale;
+  }
+  if (is_one_of(name, scales)) return LogRole::scale;
+  if (ends_with_one_of(name, norm_ends)) return LogRole::norm;
+  if (is_one_of(name, losses)) return LogRole::loss;
+  if (is_one_of(name, overflows)) return LogRole::overflow;
+  return is_one_of(name, skip_counts) ? LogRole::skipped : LogRole::none;
+}
+
+}  // namespace
+
+LogRole LogNames::find_role(std::string_view name) const {
+  if (name == columns_.step) return LogRole::global_step;
+  if (name == columns_.scale) return columns_.scale_is_log2 ? LogRole::scale_log2 : LogRole::scale;
+  if (name == columns_.norm) return LogRole::norm;
+  if (name == columns_.loss) return LogRole::loss;
+  const LogRole role = usual_role(plain_name(name));
+  const bool is_step = role == LogRole::global_step || role == LogRole::step || role == LogRole::batch;
+  const bool is_scale = role == LogRole::scale || role == LogRole::scale_log2;
+  const bool is_replaced = (is_step && !columns_.step.empty()) || (is_scale && !columns_.scale.empty()) ||
+                           (role == LogRole::norm && !columns_.norm.empty()) ||
+                           (role == LogRole::loss && !columns_.loss.empty());
+  return is_replaced ? LogRole::none : role;
+}
+
+const LogNames::Known& LogNames::known(std::string_view name) {
+  static const Known no_name;
+  if (name.empty() || name.size() > longest_name) return no_name;
+  Known& known = known_[hash_of(name) % known_.size()];
+  if (known.name == name) return known;
+  known = {std::string(name), find_role(name)};
+  if (known.role != LogRole::none) known.kept = *kept_->insert(known.name).first;
+  return known;
+}
+
+}  // namespace halfscope

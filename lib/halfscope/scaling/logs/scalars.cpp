@@ -1,0 +1,119 @@
+// Any log that names its steps and scales, norms or losses.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <halfscope/scaling/detail/log_fields.hpp>
+#include <halfscope/scaling/detail/log_formats.hpp>
+#include <halfscope/scaling/detail/log_record.hpp>
+#include <halfscope/scaling/detail/log_text.hpp>
+
+namespace halfscope {
+namespace {
+
+/// Rows of a table, as guided-diffusion and stable-baselines print it: "| loss | 0.5 |".
+bool is_table_row(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  return begin != std::string_view::npos && text[begin] == '|' && text.ends_with('|');
+}
+
+/// "[100] learning_rate=0.001, loss=2.3", as clu prints it.
+std::optional<std::int64_t> bracketed_step(std::string_view text) {
+  std::size_t at = text.find("] [");
+  if (at == std::string_view::npos) {
+    if (!text.starts_with('[')) return std::nullopt;
+    text.remove_prefix(1);
+  } else {
+    text.remove_prefix(at + 3);
+  }
+  const auto step = take_log_number<std::int64_t>(text);
+  return is_count(step) && text.starts_with("] ") ? step : std::nullopt;
+}
+
+/// Whether no word stands behind a place of a line.
+bool ends_behind(std::string_view text, std::size_t place) {
+  return std::ranges::none_of(text.substr(place),
+                              [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; });
+}
+
+bool is_indented(std::string_view text) {
+  return text.starts_with(' ') || text.starts_with('\t');
+}
+
+class ScalarLog {
+ public:
+  explicit ScalarLog(const LogColumns& columns) : names_(columns) {}
+
+  void line(const LogText& line, const SkipLogSink& sink) {
+    fields_.clear();
+    find_log_fields(line.text, names_, fields_);
+    if (is_table_row(line.text)) return table_row(line, sink);
+    if (!table_.is_empty()) steps_.hand_over(std::exchange(table_, {}), sink);
+    if (!fields_.empty() && !is_cut_object(line.text, fields_)) take_fields(line, sink);
+  }
+
+ private:
+  /// The rows of a table are in whatever order; the same name again begins another table.
+  void table_row(const LogText& line, const SkipLogSink& sink) {
+    for (const LogField& field : fields_) {
+      if (table_.at(field.role)) steps_.hand_over(std::exchange(table_, {}), sink);
+      table_.line = line.number;
+      table_.take(field);
+    }
+  }
+
+  /// A step of the same name that stands in the line again begins another record: lines that were joined.
+  void take_fields(const LogText& line, const SkipLogSink& sink) {
+    LogRecord record{.line = line.number};
+    for (const LogField& field : fields_) {
+      const auto& before = record.at(field.role);
+      if (is_step_role(field.role) && before && before->name == field.name)
+        take(std::exchange(record, {.line = line.number}), line, sink);
+      record.take(field);
+    }
+    take(record, line, sink);
+  }
+
+  void take(LogRecord record, const LogText& line, const SkipLogSink& sink) {
+    const bool continues = !record.has_step() && record.has_values();
+    if (continues) add_step(record, line);
+    if (!record.has_step()) return;
+    if (!continues) header_ = {};
+    if (record.has_values()) {
+      steps_.hand_over(record, sink);
+    } else if (ends_behind(line.text, fields_.back().end)) {
+      header_ = record;
+    }
+  }
+
+  /// clu's bracket, the progress bar of the line, or a line of a step alone before it, as Composer has it.
+  void add_step(LogRecord& record, const LogText& line) const {
+    constexpr std::int64_t most_lines = 100;
+    if (const auto step = bracketed_step(line.text)) {
+      record.take({LogRole::step, "[N]", static_cast<double>(*step)});
+    } else if (line.has_bar && line.bar_done > 0) {
+      record.take({LogRole::step, "the progress bar", static_cast<double>(line.bar_done)});
+    } else if (header_.has_step() && is_indented(line.text) && record.line <= header_.line + most_lines) {
+      for (const auto& field : header_.fields)
+        if (field) record.take(*field);
+    }
+  }
+
+  LogNames names_;
+  std::vector<LogField> fields_;
+  LogRecord table_, header_;
+  LogRecordSteps steps_{"scalars"};
+};
+
+}  // namespace
+
+LogLineReader read_scalars(const LogColumns& columns) {
+  return [log = ScalarLog(columns)](const LogText& line, const SkipLogSink& sink) mutable {
+    if (!line.taken) log.line(line, sink);
+    return false;
+  };
+}
+
+}  // namespace halfscope

@@ -1,0 +1,173 @@
+// TensorBoard's event files: records with a length, each a message of protocol buffers.
+#include <bit>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <halfscope/scaling/detail/log_formats.hpp>
+#include <halfscope/scaling/detail/log_record.hpp>
+
+namespace halfscope {
+namespace {
+
+/// The first bytes as a number, the lowest first; there are enough.
+template <typename Number>
+Number little_endian_number(std::string_view bytes) {
+  Number number = 0;
+  for (std::size_t i = 0; i < sizeof(Number); ++i)
+    number |= static_cast<Number>(static_cast<Number>(static_cast<unsigned char>(bytes[i])) << (8 * i));
+  return number;
+}
+
+/// A field of a message: `number` where it is a number, `bytes` where it has a length.
+struct MessageField {
+  std::uint64_t key = 0, number = 0;
+  std::string_view bytes{};
+};
+
+/// The fields of a message; a damaged one ends it.
+class Message {
+ public:
+  explicit Message(std::string_view bytes) : bytes_(bytes) {}
+
+  std::optional<MessageField> next() {
+    const auto tag = varint();
+    if (!tag) return std::nullopt;
+    MessageField field{.key = *tag >> 3};
+    switch (*tag & 7) {
+      case 0:
+        return take_varint(field);
+      case 1:
+        return take_fixed(field, sizeof(std::uint64_t));
+      case 2:
+        return take_bytes(field);
+      case 5:
+        return take_fixed(field, sizeof(std::uint32_t));
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  std::optional<std::uint64_t> varint() {
+    std::uint64_t number = 0;
+    for (int shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes_.front());
+      bytes_.remove_prefix(1);
+      number |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return number;
+    }
+    return std::nullopt;
+  }
+  std::optional<MessageField> take_varint(MessageField field) {
+    const auto number = varint();
+    if (!number) return std::nullopt;
+    field.number = *number;
+    return field;
+  }
+  std::optional<MessageField> take_fixed(MessageField field, std::size_t size) {
+    if (bytes_.size() < size) return std::nullopt;
+    field.number = size == sizeof(std::uint64_t) ? little_endian_number<std::uint64_t>(bytes_)
+                                                 : little_endian_number<std::uint32_t>(bytes_);
+    field.bytes = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return field;
+  }
+  std::optional<MessageField> take_bytes(MessageField field) {
+    const auto size = varint();
+    if (!size || *size > bytes_.size()) return std::nullopt;
+    field.bytes = bytes_.substr(0, static_cast<std::size_t>(*size));
+    bytes_.remove_prefix(field.bytes.size());
+    return field;
+  }
+
+  std::string_view bytes_;
+};
+
+double float_of(std::string_view bytes) {
+  return static_cast<double>(std::bit_cast<float>(little_endian_number<std::uint32_t>(bytes)));
+}
+
+/// A scalar in a TensorProto: float_val, double_val, or one number of tensor_content.
+std::optional<double> tensor_scalar(std::string_view bytes) {
+  constexpr std::uint64_t float_type = 1, double_type = 2;
+  std::uint64_t type = 0;
+  std::string_view content;
+  Message message(bytes);
+  while (const auto field = message.next()) {
+    if (field->key == 1) type = field->number;
+    if (field->key == 4 || field->key == 5 || field->key == 6) content = field->bytes;
+  }
+  if (type == float_type && content.size() == sizeof(float)) return float_of(content);
+  if (type == double_type && content.size() == sizeof(double))
+    return std::bit_cast<double>(little_endian_number<std::uint64_t>(content));
+  return std::nullopt;
+}
+
+class EventLog {
+ public:
+  explicit EventLog(const LogColumns& columns) : names_(columns) {}
+
+  void event(std::string_view bytes, std::int64_t number) {
+    std::int64_t step = 0;
+    std::string_view summary;
+    Message message(bytes);
+    while (const auto field = message.next()) {
+      if (field->key == 2) step = static_cast<std::int64_t>(field->number);
+      if (field->key == 5) summary = field->bytes;
+    }
+    Message values(summary);
+    while (const auto field = values.next()) {
+      if (field->key == 1) value(field->bytes, step, number);
+    }
+  }
+
+  void hand_over(const SkipLogSink& sink) {
+    LogRecordSteps steps("tensorboard");
+    for (const auto& [step, record] : records_) steps.hand_over(record, sink);
+  }
+
+ private:
+  void value(std::string_view bytes, std::int64_t step, std::int64_t number) {
+    std::string_view tag;
+    std::optional<double> scalar;
+    Message message(bytes);
+    while (const auto field = message.next()) {
+      if (field->key == 1) tag = field->bytes;
+      if (field->key == 2 && field->bytes.size() == sizeof(float)) scalar = float_of(field->bytes);
+      if (field->key == 8) scalar = tensor_scalar(field->bytes);
+    }
+    const LogRole role = names_.role_of(tag);
+    if (!scalar || role == LogRole::none || role <= LogRole::epoch) return;
+    LogRecord& record = records_[step];
+    record.line = number;
+    record.take({LogRole::global_step, "step", static_cast<double>(step)});
+    record.take({role, tag, *scalar});
+  }
+
+  LogNames names_;
+  std::map<std::int64_t, LogRecord> records_;  ///< by step: each scalar of a step is a record of its own
+};
+
+}  // namespace
+
+/// A record is its length, a checksum of that, the message, and a checksum of it.
+LineEnd read_tensorboard(std::string_view bytes, const LogColumns& columns, const SkipLogSink& sink) {
+  constexpr std::size_t checksum = 4, head = sizeof(std::uint64_t) + checksum;
+  EventLog log(columns);
+  LineEnd end = LineEnd::whole;
+  for (std::int64_t number = 1; !bytes.empty(); ++number) {
+    const std::uint64_t size = bytes.size() < head ? 0 : little_endian_number<std::uint64_t>(bytes);
+    if (bytes.size() < head + checksum || size > bytes.size() - head - checksum) {
+      end = LineEnd::cut;
+      break;
+    }
+    log.event(bytes.substr(head, static_cast<std::size_t>(size)), number);
+    bytes.remove_prefix(head + static_cast<std::size_t>(size) + checksum);
+  }
+  log.hand_over(sink);
+  return end;
+}
+
+}  // namespace halfscope

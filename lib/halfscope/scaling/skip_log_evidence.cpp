@@ -1,0 +1,126 @@
+// Evidence of losses and norms: a finite one proves that the weights live up to its step.
+#include <algorithm>
+#include <cmath>
+
+#include <halfscope/scaling/detail/skip_log_reader.hpp>
+
+namespace halfscope {
+namespace {
+
+bool has_bad_norm(const IterationLine& line) {
+  return line.grad_norm && std::isnan(*line.grad_norm);
+}
+
+bool has_good_norm(const IterationLine& line) {
+  return (line.grad_norm && std::isfinite(*line.grad_norm)) || line.has_finite_norm;
+}
+
+/// A loss of 0 beside a finite norm is a loss of 0.
+bool is_filtered_out(const IterationLine& line) {
+  return line.is_filtered && line.loss && *line.loss == 0 && !has_good_norm(line);
+}
+
+bool has_bad_loss(const IterationLine& line) {
+  return (line.loss && std::isnan(*line.loss)) || is_filtered_out(line);
+}
+
+/// Whether it tells of a step that was not finite.
+bool is_bad(const IterationLine& line) {
+  return has_bad_norm(line) || line.not_finite > 0 || (has_bad_loss(line) && !has_good_norm(line));
+}
+
+/// Whether it shows that the weights before its step were finite.
+bool shows_life(const IterationLine& line) {
+  return has_good_norm(line) || (line.loss && std::isfinite(*line.loss) && !is_filtered_out(line));
+}
+
+class Evidence {
+ public:
+  Evidence(std::vector<CountedIterations>& iterations, SkipLog& log) : iterations_(iterations), log_(log) {
+    for (std::size_t i = 0; i < iterations.size(); ++i) {
+      if (shows_life(iterations[i].line)) alive_ = static_cast<std::ptrdiff_t>(i);
+    }
+  }
+
+  void settle() {
+    for (std::ptrdiff_t i = 0; i < std::ssize(iterations_); ++i) {
+      if (is_bad(line(i)) && !is_explained(i)) i < alive_ ? disprove(i) : lose(i);
+    }
+    if (log_.lost) bound_lost();
+  }
+
+ private:
+  [[nodiscard]] IterationLine& line(std::ptrdiff_t i) {
+    return iterations_[static_cast<std::size_t>(i)].line;
+  }
+
+  /// Whether a counter, a line of overflow or a falling scale says that the step was skipped.
+  [[nodiscard]] bool is_explained(std::ptrdiff_t i) {
+    const IterationLine& bad = line(i);
+    if (bad.skipped.value_or(0) > 0 || !iterations_[static_cast<std::size_t>(i)].overflows.empty())
+      return true;
+    return i > 0 && bad.scale && line(i - 1).scale && *bad.scale < *line(i - 1).scale;
+  }
+
+  /// A later line is finite: the step was skipped. A mean over more steps than a line's may be not finite
+  /// again for the same step, so that only the first line of several counts.
+  void disprove(std::ptrdiff_t i) {
+    IterationLine& bad = line(i);
+    const bool again = i > 0 && is_bad(line(i - 1)) && !bad.has_own_norm;
+    bad.is_disproved = true;
+    bad.overflowed = bad.overflowed || !again;
+    if (!log_.disproved)
+      log_.disproved = DisprovedLosses{.lines = {bad.line, bad.line}, .has_means = bad.has_means};
+    ++log_.disproved->count;
+    log_.disproved->lines.last = bad.line;
+    log_.disproved->disproof = line(alive_).line;
+  }
+
+  void lose(std::ptrdiff_t i) {
+    IterationLine& bad = line(i);
+    bad.is_lost = true;
+    if (!log_.lost) {
+      log_.lost = LostWeights{.latest = bad.iteration, .lines = {bad.line, bad.line}, .is_counted = true};
+      log_.lost->by_loss = true;
+      first_lost_ = i;
+    }
+    log_.lost->lines.last = bad.line;
+    log_.lost->is_counted = log_.lost->is_counted && bad.skipped == 0;
+    log_.lost->by_loss = log_.lost->by_loss && !has_bad_norm(bad) && bad.not_finite == 0;
+    log_.lost->is_filtered = log_.lost->is_filtered || is_filtered_out(bad);
+  }
+
+  /// The step of the last finite norm was finite; the last finite loss may be that of a window's beginning.
+  void bound_lost() {
+    LostWeights& lost = *log_.lost;
+    if (first_lost_ == 0) {
+      lost.earliest = std::min<std::int64_t>(lost.latest, 1);
+      return;
+    }
+    const IterationLine& before = line(first_lost_ - 1);
+    lost.earliest = std::min(before.iteration + 1, lost.latest);
+    if (!lost.is_filtered || has_good_norm(before) || first_lost_ < 2) return;
+    const IterationLine& whole = line(first_lost_ - 2);
+    lost.earliest = std::min(whole.iteration + 2, lost.latest);
+    lost.latest = before.iteration + 1;
+    const auto steps = static_cast<double>(before.iteration - whole.iteration);
+    const double share = before.loss.value_or(0) / whole.loss.value_or(0);
+    // k good ones of n steps show the share k (n + 1) / (n (k + 1)).
+    const double good = std::round(share * steps / (steps + 1 - share * steps));
+    if (good >= 1 && good < steps && share < 0.98)
+      lost.by_share = whole.iteration + static_cast<std::int64_t>(good) + 1;
+  }
+
+  std::vector<CountedIterations>& iterations_;
+  SkipLog& log_;
+  std::ptrdiff_t alive_ = -1;  ///< the last line that shows life
+  std::ptrdiff_t first_lost_ = 0;
+};
+
+}  // namespace
+
+void settle_losses(std::vector<CountedIterations>& iterations, SkipLog& log) {
+  Evidence(iterations, log).settle();
+}
+
+}  // namespace halfscope
