@@ -26,6 +26,7 @@ std::string recorded_scales(const RecordedRun& run) {
 /// Skipped steps, with those that no line tells of as far as the log bounds them.
 Cell skips_of(const SkipLog& log, std::int64_t skips) {
   const std::int64_t least = skips + log.skipped_in_holes;
+  if (log.open_steps > 0) return {fmt::format("at least {}", least), least};
   if (log.unknown_steps > 0) return {least > 0 ? fmt::format("at least {}", least) : "unknown", least};
   if (log.hidden_skips > 0) return {fmt::format("{} to {}", skips, skips + log.hidden_skips), skips};
   return count_cell(skips);
@@ -69,7 +70,7 @@ void note_left_out(const SkipLogReplay& replay) {
 }
 
 void print_reproduction(const SkipLog& log, const RecordedRun& run) {
-  if (!log.has_scaler || !log.counts_steps || log.unknown_steps > 0) return;
+  if (!log.has_scaler || !log.counts_steps || log.unknown_steps > 0 || log.open_steps > 0) return;
   if (run.reproduced_by.empty()) {
     return print_note(
         "No scaler of 'halfscope list scalers' does what the run did, with its own options and the "
@@ -77,6 +78,12 @@ void print_reproduction(const SkipLog& log, const RecordedRun& run) {
   }
   print_note(fmt::format("These scalers do what the run did, from the log's first scale on: {}.",
                          fmt::join(run.reproduced_by, ", ")));
+}
+
+void print_notes(const SkipLog& log) {
+  for (const std::string& note : log.notes) print_note(note);
+  if (log.cut_line)
+    print_note(fmt::format("Line {} has no end and may have been cut: it is left out.", *log.cut_line));
 }
 
 void print_what_is_unsure(const SkipLog& log) {
@@ -88,6 +95,10 @@ void print_what_is_unsure(const SkipLog& log) {
                     "have been skipped or not, and 'greatest' takes them as overflows.",
                     log.unknown_steps));
   }
+  if (!log.counts_skips && log.open_steps == 0)
+    print_note(
+        "No line counts skips: a step is taken as skipped where the scale falls. A scaler with hysteresis "
+        "skips others without lowering it.");
   if (log.uncounted > 0) {
     print_note(fmt::format(
         "The log contradicts itself: its counter leaves out {} of the skipped steps, of which its lines of "
@@ -134,13 +145,15 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
       "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
       "that bound, and with 'any' of them the outcome is the same.",
       title_of(log), log.step_count(), log.step_count() == 1 ? "" : "s",
-      log.unknown_steps > 0 ? "at least " : "", log.skipped + log.skipped_in_holes,
+      log.unknown_steps > 0 || log.open_steps > 0 ? "at least " : "", log.skipped + log.skipped_in_holes,
       log.has_scaler
-          ? "For any other step the log tells that max|g| is at most 65504/S, and at most the "
+          ? "For any other step whose line tells that it was not skipped max|g| is at most 65504/S, and at "
+            "most the "
             "gradients' norm where that is logged"
           : "For any other step the log tells that max|g| is at most the gradients' norm where that is "
             "logged"));
   print_what_is_unsure(log);
+  print_notes(log);
 }
 
 void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
@@ -155,7 +168,7 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
   const RecordedRun run = recorded_run(log);
   Json scales = Json::array();
   for (const double scale : run.scales) scales.push_back(std::log2(scale));
-  const auto lost = log.lost_from();
+  const auto number = [](const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(); };
   std::cout << to_line({{"log", log.format},
                         {"steps", log.step_count()},
                         {"not_finite", log.skipped},
@@ -169,8 +182,16 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
                         {"hidden_skips", log.hidden_skips},
                         {"counts_steps", log.counts_steps},
                         {"has_scaler", log.has_scaler},
-                        {"ended", log.ended ? Json(*log.ended) : Json()},
-                        {"lost_from", lost ? Json(*lost) : Json()},
+                        {"ended", number(log.ended)},
+                        {"lost_from", number(log.lost_from())},
+                        {"skipped_at_least", log.least_skipped()},
+                        {"skipped_at_most", number(log.most_skipped())},
+                        {"skipped_at_most_by_pytorch", number(log.most_by_rule)},
+                        {"open_steps", log.open_steps},
+                        {"lines", {log.lines.first, log.lines.last}},
+                        {"cut_line", number(log.cut_line)},
+                        {"stopped_line", number(log.stopped_line)},
+                        {"notes", log.notes},
                         {"verdict", verdict_of(log)},
                         {"recorded",
                          {{"skipped", run.skips.size()},

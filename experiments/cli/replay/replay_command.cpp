@@ -28,6 +28,7 @@ struct ReplayOptions {
   std::vector<std::string> scalers;
   std::vector<std::string> assignments;
   std::string scaling;
+  std::string columns;
   bool json = false;
 };
 
@@ -99,6 +100,8 @@ void replay(const ReplayOptions& options) {
     throw InvalidArgument(
         "give --scaler for loss scales, or --scaling for scales of operands; see 'halfscope replay --help'");
   if (!options.scaling.empty()) {
+    if (!options.columns.empty())
+      throw InvalidArgument("--columns is for logs; --scaling takes a run's record");
     if (!options.assignments.empty())
       throw InvalidArgument("--set is for --scaler; --scaling takes delayed(history=N, margin=N)");
     return options.json ? print_scalings_json(options.trace, options.scaling)
@@ -106,7 +109,8 @@ void replay(const ReplayOptions& options) {
   }
   const ScalerSettings settings = settings_of(options.assignments);
   TraceReplay trace(options.scalers, settings, option_prefix);
-  const auto log = read_trace_or_log(options.trace, [&](const TraceStep& step) { trace.step(step); });
+  const auto log = read_trace_or_log(
+      options.trace, [&](const TraceStep& step) { trace.step(step); }, parse_log_columns(options.columns));
   if (log) {
     SkipLogReplay replay(options.scalers, settings, option_prefix);
     take_steps(*log, options.trace, replay);
@@ -125,10 +129,10 @@ void add_replay_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "replay", "a recorded run under other loss scalers, or scales of operands, side by side");
   command
-      ->add_option(
-          "TRACE", options->trace,
-          "metrics.jsonl of a run, or a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging "
-          "Face's Trainer, or CSV with step and loss_scale")
+      ->add_option("TRACE", options->trace,
+                   "metrics.jsonl of a run, or any log of a training with steps and loss scales or gradient "
+                   "norms: as it was "
+                   "printed, CSV, JSON lines, or an event file of TensorBoard")
       ->required();
   command
       ->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, and all")
@@ -141,6 +145,10 @@ void add_replay_command(CLI::App& app) {
   command->add_option("--scaling", options->scaling,
                       "A,B: scales of operands instead: current, or delayed(history=N, margin=N, "
                       "max|most_recent)");
+  command->add_option(
+      "--columns", options->columns,
+      "ROLE=NAME,...: names in a log that stand for step, loss_scale, grad_norm and loss, as in "
+      "step=iter,loss_scale=lg_scale:log2");
   command->add_flag("--json", options->json, "as JSON on stdout");
   command->callback([options] { replay(*options); });
 }

@@ -35,7 +35,9 @@ constexpr const char* trace_step_documentation =
 Raises ValueError for any other.)doc";
 
 constexpr const char* read_trace_documentation =
-    R"doc(Calls `take` with the steps of a file of JSON lines, in order; a log of DeepSpeed or Megatron-LM is returned.
+    R"doc(Calls `take` with the steps of a file of JSON lines, in order; a log of a training is returned.
+
+columns: names in a log, as --columns has them.
 
 Raises ValueError with the file, and of JSON lines with the line, for any other.)doc";
 
@@ -49,8 +51,10 @@ TraceStep step_of(nb::handle record) {
   return trace_step(json_of(record));
 }
 
-std::optional<SkipLog> read_steps(const std::string& path, const nb::callable& take) {
-  return read_trace_or_log(path, [&](const TraceStep& step) { take(step); });
+std::optional<SkipLog> read_steps(const std::string& path, const nb::callable& take,
+                                  const std::string& columns) {
+  return read_trace_or_log(
+      path, [&](const TraceStep& step) { take(step); }, parse_log_columns(columns));
 }
 
 nb::dict run_of(const ReplayCandidate& candidate) {
@@ -121,6 +125,21 @@ void bind_logs(nb::module_& module) {
       .def_ro("has_scaler", &SkipLog::has_scaler, "Whether anything scales the loss.")
       .def_ro("ended", &SkipLog::ended, "The step whose overflow at the smallest scale ended the run.")
       .def_prop_ro("lost_from", &SkipLog::lost_from, "The first step that was not finite and not skipped.")
+      .def_prop_ro("skipped_at_least", &SkipLog::least_skipped, "Skipped steps.")
+      .def_prop_ro("skipped_at_most", &SkipLog::most_skipped,
+                   "Skipped steps; None where steps are not counted.")
+      .def_ro("skipped_at_most_by_pytorch", &SkipLog::most_by_rule,
+              "Skipped steps of PyTorch's scaler with its defaults; None where lines count skips.")
+      .def_ro("open_steps", &SkipLog::open_steps, "Steps of which no line tells whether they were skipped.")
+      .def_prop_ro(
+          "lines",
+          [](const SkipLog& log) {
+            return std::vector{log.lines.first, log.lines.last};
+          },
+          "The first and the last line that were read.")
+      .def_ro("cut_line", &SkipLog::cut_line, "A last line without an end, which is left out.")
+      .def_ro("stopped_line", &SkipLog::stopped_line, "The line of an exception that ended the run.")
+      .def_ro("notes", &SkipLog::notes, "Names that were read, and what was left out.")
       .def_prop_ro("verdict", verdict_of, "Meaning of the run, in a sentence or two.")
       .def_prop_ro("recorded", recorded_of, "The recorded run itself.");
   nb::class_<SkipLogReplay>(module, "SkipLogReplay", log_replay_documentation)
@@ -150,11 +169,11 @@ void bind_replay(nb::module_& module) {
   nb::class_<TraceStep>(module, "TraceStep", "Record of a step's weight gradients.");
   module.def("trace_step", step_of, nb::arg("record").none(),
              nb::sig("def trace_step(record: object) -> TraceStep"), trace_step_documentation);
-  module.def(
-      "read_trace", read_steps, nb::arg("path"), nb::arg("take"),
-      nb::sig(
-          "def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None]) -> SkipLog | None"),
-      read_trace_documentation);
+  module.def("read_trace", read_steps, nb::arg("path"), nb::arg("take"), nb::arg("columns") = "",
+             nb::sig("def read_trace(path: str, take: collections.abc.Callable[[TraceStep], None], columns: "
+                     "str = \"\") -> "
+                     "SkipLog | None"),
+             read_trace_documentation);
   nb::class_<TraceReplay>(module, "TraceReplay", replay_documentation)
       .def(
           "__init__",

@@ -45,7 +45,7 @@ class ScalerRun:
 class LogNotes:
     """Steps of a training as its log tells them, and the gaps that it leaves."""
 
-    format: str  # deepspeed, megatron, megatron_deepspeed, fairseq, apex, mae, hf_trainer, json or csv
+    format: str  # deepspeed, megatron, hf_trainer, csv, scalars, ...
     step_count: int  # from the first to the last
     unsure_steps: int  # skipped steps of which lines leave open which ones they were: taken as the first possible ones
     unsure_scales: int  # skipped steps whose scale is inferred from the lines around them
@@ -59,6 +59,14 @@ class LogNotes:
     has_scaler: bool  # False: the scale is 1 throughout, or there is none
     ended: int | None  # the step whose overflow at the smallest scale ended the run
     lost_from: int | None  # the first step that was not finite and not skipped
+    skipped_at_least: int
+    skipped_at_most: int | None  # None: steps are not counted
+    skipped_at_most_by_pytorch: int | None  # by its scaler with its defaults; None where lines count skips
+    open_steps: int  # no line tells whether they were skipped
+    lines: list[int]  # the first and the last that were read
+    cut_line: int | None  # the last, where it has no end: left out
+    stopped_line: int | None  # with an exception that ended the run
+    notes: list[str]  # names that were read, and what was left out
     verdict: str  # meaning of the run, in a sentence or two
     recorded: dict  # the recorded run itself: skipped, overflow_steps, scale_log2, ..., reproduced_by
 
@@ -75,6 +83,11 @@ class Replay:
     not_finite: int  # steps that were recorded so
     runs: tuple[ScalerRun, ...]
     log: LogNotes | None = None  # where they are replayed over a log
+
+    @property
+    def verdict(self) -> str:
+        """Meaning of a log's run, as `halfscope replay` prints it; empty for a trace."""
+        return "" if self.log is None else self.log.verdict
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per run: the fields of ScalerRun that are one number each. Raises ImportError without pandas."""
@@ -118,18 +131,23 @@ class Replay:
 
 
 def replay(
-    trace: str | os.PathLike | Iterable[dict], scalers: str | float | Iterable[str | float], **options: float
+    trace: str | os.PathLike | Iterable[dict],
+    scalers: str | float | Iterable[str | float],
+    *,
+    columns: str = "",
+    **options: float,
 ) -> Replay:
     """Takes loss scalers through a recorded run, without training.
 
     trace: the path of a run's metrics.jsonl, or of any file with a line {"step": 1, "scale": 65536, "gradients":
         {"finite": true, "max_abs": 12.5}} per step; or the dictionaries themselves. max_abs is of all weight gradients,
         with the scale in it; a "histogram" beside it is a record of histograms.jsonl or a halfscope.Histogram of FP16.
-        Or the path of a log of DeepSpeed, Megatron-LM, fairseq, Apex, MAE or Hugging Face's Trainer, or of a CSV file
-        with step and loss_scale, which hold scales and skipped steps, but no gradients: of a scaler that it does not
-        decide there are two runs, with the least and the greatest gradients that it allows.
+        Or the path of any log with steps, and loss scales or gradient norms: as a trainer printed it, CSV, JSON lines,
+        or an event file of TensorBoard. It holds no gradients: of a scaler that it does not decide there are two runs,
+        with the least and the greatest gradients that it allows.
     scalers: names as LossScaler takes them, numbers for constant scales, and "all", which leaves out those that look at
         histograms where the trace has none, and at magnitudes where it is a log (with a warning).
+    columns: names in a log that stand for step, loss_scale, grad_norm and loss: "step=iter,loss_scale=lg_scale:log2".
     options: set in the scalers that have them.
 
     Raises ValueError for an unknown scaler, an option that none of them has, a value out of range, a trace without
@@ -138,7 +156,7 @@ def replay(
     given = [scalers] if isinstance(scalers, (str, int, float)) else list(scalers)
     names = [str(name) for name in given]
     replayed = _core.TraceReplay(names, options)
-    log = _read_trace(trace, replayed.step)
+    log = _read_trace(trace, replayed.step, columns)
     if log is not None:
         return _replay_log(log, _core.SkipLogReplay(names, options))
     if not replayed.steps:
@@ -161,12 +179,12 @@ def _runs(replayed: _core.TraceReplay | _core.SkipLogReplay) -> tuple[ScalerRun,
 
 
 def _read_trace(
-    trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None]
+    trace: str | os.PathLike | Iterable[dict], take: Callable[[_core.TraceStep], None], columns: str
 ) -> _core.SkipLog | None:
     if isinstance(trace, dict):
         raise TypeError("replay: give a path, or a list of a dictionary per step, not one dictionary")
     if isinstance(trace, (str, os.PathLike)):
-        return _core.read_trace(os.fspath(trace), take)
+        return _core.read_trace(os.fspath(trace), take, columns)
     for number, record in enumerate(trace, start=1):
         try:
             step = _core.trace_step(record)
