@@ -150,6 +150,7 @@ class IterationLog {
     log_.counts_skips = false;
     const bool has_norm = finite.grad_norm.has_value();
     if (line.has_means && has_finite_norm(line)) return;
+    if (window.size() == 1 && known_ == 0 && !has_norm && log_.steps.empty()) log_.unseen_first = 1;
     if (window.size() == 1 && (finite.scale > 1 || has_norm)) return;
     log_.open_steps += others - (has_norm || finite.lost ? 1 : 0);
     finite.low = 0;
