@@ -102,8 +102,9 @@ struct SkipLog {
   /// Skipped steps, at most, of PyTorch's scaler with its defaults: it halves the scale at each, and doubles
   /// it after 2000 good ones. None where skips are counted, or where the log contradicts that rule.
   std::optional<std::int64_t> most_by_rule{};
-  /// 1 where the first step may have been skipped: no line tells the scale before it, nor counts skips.
-  std::int64_t unseen_first = 0;
+  /// Steps that may have been skipped, since no line tells the scale before them, nor counts skips: the first
+  /// of a log, and one behind a hole.
+  std::int64_t unseen_steps = 0;
   /// Lines of overflow that repeat the one before, as other processes print them: skipped steps, at most.
   std::int64_t repeated = 0;
   /// Whether a line counts skips, or tells of each.
@@ -129,7 +130,7 @@ struct SkipLog {
   /// Skipped steps, at most; none where steps are not counted.
   [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
     if (!counts_steps) return std::nullopt;
-    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + unseen_first;
+    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + unseen_steps;
   }
 
   /// From the first step to the last, those between that have no line included.

@@ -150,9 +150,14 @@ class IterationLog {
     log_.counts_skips = false;
     const bool has_norm = finite.grad_norm.has_value();
     if (line.has_means && has_finite_norm(line)) return;
-    if (window.size() == 1 && known_ == 0 && !has_norm && log_.steps.empty()) log_.unseen_first = 1;
+    const bool is_told = has_norm || finite.lost;
+    if (window.size() == 1 && known_ == 0 && !is_told) {
+      ++log_.unseen_steps;
+      finite.low = 0;
+      return;
+    }
     if (window.size() == 1 && (finite.scale > 1 || has_norm)) return;
-    log_.open_steps += others - (has_norm || finite.lost ? 1 : 0);
+    log_.open_steps += others - (is_told ? 1 : 0);
     finite.low = 0;
   }
 

@@ -301,8 +301,8 @@ std::string say_lines(const SkipLog& log) {
 }  // namespace
 
 std::optional<std::int64_t> SkipLog::lost_from() const {
-  const auto lost = std::ranges::find_if(steps, &LoggedStep::lost);
-  return lost == steps.end() ? std::nullopt : std::optional(lost->step);
+  const auto first = std::ranges::find_if(steps, &LoggedStep::lost);
+  return first == steps.end() ? std::nullopt : std::optional(first->step);
 }
 
 std::string_view title_of(const SkipLog& log) {

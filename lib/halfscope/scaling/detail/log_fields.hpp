@@ -52,10 +52,14 @@ class LogNames {
   [[nodiscard]] const Known& known(std::string_view name);
   [[nodiscard]] LogRole find_role(std::string_view name) const;
 
+  /// A log repeats its names; copies of a reader share what it knows of them.
+  struct Cache {
+    std::set<std::string, std::less<>> kept{};
+    std::array<Known, 512> by_hash{};
+  };
+
   LogColumns columns_;
-  std::shared_ptr<std::set<std::string, std::less<>>> kept_ =
-      std::make_shared<std::set<std::string, std::less<>>>();
-  std::array<Known, 512> known_{};  ///< names by their hash: a log repeats them
+  std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();
 };
 
 struct LogField {

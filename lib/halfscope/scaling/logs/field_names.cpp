@@ -111,10 +111,10 @@ LogRole LogNames::find_role(std::string_view name) const {
 const LogNames::Known& LogNames::known(std::string_view name) {
   static const Known no_name;
   if (name.empty() || name.size() > longest_name) return no_name;
-  Known& known = known_[hash_of(name) % known_.size()];
+  Known& known = cache_->by_hash[hash_of(name) % cache_->by_hash.size()];
   if (known.name == name) return known;
   known = {std::string(name), find_role(name)};
-  if (known.role != LogRole::none) known.kept = *kept_->insert(known.name).first;
+  if (known.role != LogRole::none) known.kept = *cache_->kept.insert(known.name).first;
   return known;
 }
 
