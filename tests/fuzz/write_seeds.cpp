@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/sim/data/mo_files.hpp"
+#include "tests/support/event_file.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/tensor_bytes.hpp"
 #include "tests/support/torch_bytes.hpp"
@@ -181,8 +182,29 @@ std::vector<std::string> skip_log_seeds() {
       "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n" + overflow,
       "Epoch: [1]  [ 1/10]  loss_scale: 64.0 (64.0)\nEpoch: [1]  [ 2/10]  loss_scale: 32.0 (64.0)\n",
       "step,loss_scale,grad_norm\n1,64,1.5\n2,32,nan\n9,32,\n",
-      "{'grad_norm': nan, 'epoch': 1}\n",
+      "{'grad_norm': nan, 'epoch': 1}\n{'loss': '0', 'grad_norm': 'nan', 'global_step/max_steps': "
+      "'25/100'}\n",
+      "optimizer not run, scale_before: 64.0, scale_after: 32.0\nstep: 3, loss_scale: tensor(64.)\n",
+      "| lg_loss_scale | 6.0 |\n| step | 1 |\n---\nFound NaN, decreased lg_loss_scale to 5.0\n| step | 2 |\n",
+      "mmengine - INFO - Epoch(train)  [1][  50/29572]  grad_norm: inf  loss: 53.0\n",
+      "12epoch:train:51-100batch: grad_norm=5.2, loss_scale=6.554e+04\n[epoch=1][batch=2/9]:\n\t grad_scale: "
+      "64.0\n",
+      "Train: [0/300][7/1251]\tgrad_norm 1.5 (1.6)\tloss_scale 64.0 (64.0)\nLoss is nan, stopping training\n",
       "{\n\"log_history\": [\n{\n\"grad_norm\": NaN,\n\"step\": 3\n}\n{\"_step\": 4, \"loss_scale\": 64}\n"};
+}
+
+/// Messages with their length in front, and whole files.
+std::vector<std::string> event_file_seeds() {
+  constexpr std::size_t head = 12, checksum = 4;
+  std::vector<std::string> seeds{event_file_head()};
+  for (const std::string& record :
+       {scalar_record(1, "train/loss_scale", 64), tensor_record(2, "grad_norm", 2)}) {
+    const std::string message = record.substr(head, record.size() - head - checksum);
+    seeds.push_back(static_cast<char>(message.size()) + message);
+    seeds.push_back(event_file_head() + record);
+  }
+  seeds.push_back(seeds[1] + seeds[3]);
+  return seeds;
 }
 
 std::vector<std::string> catalogue_seeds() {
@@ -201,6 +223,7 @@ const std::map<std::string, std::vector<std::string> (*)()> formats{{"npy", npy_
                                                                     {"gguf", gguf_seeds},
                                                                     {"records", records_seeds},
                                                                     {"skip_log", skip_log_seeds},
+                                                                    {"event_file", event_file_seeds},
                                                                     {"catalogue", catalogue_seeds}};
 
 }  // namespace
@@ -210,7 +233,8 @@ int main(int count, char** words) {
   const auto format = count == 3 ? halfscope::formats.find(words[1]) : halfscope::formats.end();
   if (format == halfscope::formats.end()) {
     std::fputs(
-        "usage: write_seeds npy|npz|safetensors|quantized|torch|gguf|records|skip_log|catalogue FOLDER\n",
+        "usage: write_seeds npy|npz|safetensors|quantized|torch|gguf|records|skip_log|event_file|catalogue "
+        "FOLDER\n",
         stderr);
     return 2;
   }

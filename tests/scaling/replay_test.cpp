@@ -80,7 +80,8 @@ TEST_CASE("a replay flushes what the histogram says", "[scaling][replay]") {
   // Recorded at scale 4: unscaled 2^-26, 2^-25, 1 and a zero.
   ExponentHistogram histogram;
   histogram.add(std::vector<float>{0x1p-24f, 0x1p-23f, 4.0f, 0.0f});
-  const TraceStep step{.step = 1, .scale = 4, .max_abs = 4, .histogram = histogram};
+  const TraceStep step{
+      .step = 1, .scale = 4, .max_abs = 4, .histogram = std::make_shared<const ExponentHistogram>(histogram)};
   for (const auto& [scale, flushed] :
        {std::pair(0.5, 2.0 / 3), {1.0, 2.0 / 3}, {2.0, 1.0 / 3}, {3.0, 1.0 / 3}, {4.0, 0.0}}) {
     const auto scaler = make_scaler("static", {{"initial_scale", scale}});
@@ -125,7 +126,9 @@ TEST_CASE("all stands for every scaler that a trace can be replayed through", "[
 TEST_CASE("all leaves out scalers of histograms where the first step has none", "[scaling][replay]") {
   const TraceStep without{.step = 5, .scale = 1, .max_abs = 1};
   TraceStep counted = without;
-  counted.histogram.emplace().add(std::vector<float>{1.0f});
+  ExponentHistogram one;
+  one.add(std::vector<float>{1.0f});
+  counted.histogram = std::make_shared<const ExponentHistogram>(one);
   std::vector<std::string> of_histograms, others;
   const TraceReplay every({"all"}, {});
   for (const ReplayCandidate& candidate : every.candidates()) {

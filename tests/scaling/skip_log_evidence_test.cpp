@@ -1,4 +1,4 @@
-// What later lines prove, what a cut line does not, and logs of whatever names.
+// Proofs by later lines, lines that were cut, and logs of whatever names.
 #include <fmt/format.h>
 
 #include <string>

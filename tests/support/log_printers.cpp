@@ -125,8 +125,8 @@ void csv(const PrintedStep& at, Lines& lines) {
 
 void json(const PrintedStep& at, Lines& lines) {
   if (at.has_line())
-    lines.push_back(
-        fmt::format(R"({{"_step": {}, "train/loss_scale": {:.1f}}})", at.counters.step, at.step.next));
+    lines.push_back(fmt::format(R"({{"_step": {}, "train/loss_scale": {}}})", at.counters.step,
+                                python_float(at.step.next)));
 }
 
 void key_values(const PrintedStep& at, Lines& lines) {
@@ -139,6 +139,27 @@ void key_colons(const PrintedStep& at, Lines& lines) {
   if (at.has_line())
     lines.push_back(
         fmt::format("step {}/{} | loss: 2.5 | grad scale: {}", at.counters.step, at.total, at.step.next));
+}
+
+/// As InternLM prints it: it counts the skipped steps. Their norm is not finite, nor is the loss of weights
+/// that are lost.
+void internlm(const PrintedStep& at, Lines& lines) {
+  const bool is_finite = !at.step.skipped && !at.step.is_lost();
+  if (at.has_line())
+    lines.push_back(fmt::format(
+        "INFO train.py:318 in record_current_batch_training_metrics -- tflops=63.2,step={},loss={},tgs "
+        "(tokens/gpu/second)=1424.9,lr=4.0e-07,loss_scale={},grad_norm={},inf_nan_skip_batches={}",
+        at.counters.step, std::isfinite(at.step.largest) ? "11.6" : "nan", python_float(at.step.next),
+        is_finite ? fmt::format("{:.3f}", 1.5 * at.step.largest) : "inf", at.counters.skipped));
+}
+
+/// As MindFormers prints it: whether the step overflowed, and its scale.
+void mindformers(const PrintedStep& at, Lines& lines) {
+  if (at.has_line())
+    lines.push_back(fmt::format(
+        "2026-02-03 10:00:00 - mindformers - INFO - {{ Epoch:[  1/  1], step:[{:5}/{:5}], loss: "
+        "10.6, per_step_time: 500ms, lr: 1e-05, overflow cond: {}, loss_scale: {}",
+        at.counters.step, at.total, at.step.skipped ? "True" : "False", python_float(at.step.scale)));
 }
 
 /// As MAE prints it; its steps count from 0.
@@ -177,6 +198,12 @@ constexpr std::array printers{
     LogPrinter{.name = "json", .print = json, .tells_end = false, .scales_alone = true},
     LogPrinter{.name = "key_values", .print = key_values, .tells_end = false, .scales_alone = true},
     LogPrinter{.name = "key_colons", .print = key_colons, .tells_end = false, .scales_alone = true},
+    LogPrinter{.name = "internlm",
+               .print = internlm,
+               .tells_every_scale = true,
+               .tells_end = false,
+               .tells_lost = true},
+    LogPrinter{.name = "mindformers", .print = mindformers, .tells_end = false, .scales_alone = true},
     LogPrinter{.name = "mae", .print = mae, .tells_end = false, .scales_alone = true},
 };
 

@@ -20,8 +20,9 @@ inline constexpr std::size_t longest_line = std::size_t{1} << 26;
 
 /// Hands over the lines of the file or pipe, of any size, one after the other. Throws as `read_file` does,
 /// and InvalidArgument for a line that is longer than `longest_line`.
-/// The last line goes to `take_cut`, if that is given and the line has no end.
-void read_lines(const std::filesystem::path& path, const LineSink& take, const LineSink& take_cut = {});
+void read_lines(const std::filesystem::path& path, const LineSink& take);
+/// The same, but that a last line without an end goes to `take_cut`.
+void read_lines(const std::filesystem::path& path, const LineSink& take, const LineSink& take_cut);
 
 /// The content of a file that gzip has compressed, or that is not compressed. Throws InvalidArgument, naming
 /// it, where it cannot be read, is damaged or ends early.

@@ -132,7 +132,11 @@ void read_lines(const std::filesystem::path& path, const LineSink& take, const L
     if (begun.size() > longest_line)
       source.refuse_source(fmt::format("line {} is longer than {} bytes", line + 1, longest_line));
   }
-  if (!begun.empty()) (take_cut ? take_cut : take)(line + 1, begun);
+  if (!begun.empty()) take_cut(line + 1, begun);
+}
+
+void read_lines(const std::filesystem::path& path, const LineSink& take) {
+  read_lines(path, take, take);
 }
 
 }  // namespace halfscope

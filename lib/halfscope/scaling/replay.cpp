@@ -145,7 +145,7 @@ TraceReplay::TraceReplay(std::vector<std::string> names, const ScalerSettings& s
 
 void TraceReplay::step(const TraceStep& step) {
   if (steps_.empty() && !step.histogram) leave_out(GradientDetail::max_abs);
-  if (latest_finite_) hold_until(step.step, *latest_finite_);
+  if (latest_finite_ && step.step > last_ + 1) hold_until(step.step, *latest_finite_);
   steps_.push_back(step.step);
   last_ = step.step;
   if (!step.finite) ++not_finite_;

@@ -18,8 +18,8 @@ struct TraceStep {
   std::int64_t step = 0;
   double scale = 1;
   bool finite = true;
-  double max_abs = 0;                            ///< where they are finite
-  std::optional<ExponentHistogram> histogram{};  ///< before rounding
+  double max_abs = 0;                                    ///< where they are finite
+  std::shared_ptr<const ExponentHistogram> histogram{};  ///< before rounding; it is large, and most have none
 };
 
 /// One scaler going through a trace, step by step. The gradients are taken to be the recorded ones but for

@@ -10,9 +10,13 @@
 namespace halfscope {
 namespace {
 
-/// Overflows that a fall of the scale takes: each halves it at most.
+/// Overflows that a fall of the scale takes: each halves it at most. Scales may be rounded where they are
+/// printed.
 std::int64_t halvings_between(double before, double after) {
-  return after < before ? static_cast<std::int64_t>(std::ceil(std::log2(before / after))) : 0;
+  constexpr double rounding = 0.05;
+  if (after >= before) return 0;
+  return std::max<std::int64_t>(1,
+                                static_cast<std::int64_t>(std::ceil(std::log2(before / after) - rounding)));
 }
 
 /// `count` skips at a scale that falls by halves, from `before` to `after`: hysteresis forgives the first
@@ -49,9 +53,12 @@ bool tells_of_scaler(const std::vector<CountedIterations>& iterations) {
   });
 }
 
+/// Lines of their own, one for each overflow.
 bool has_overflow_lines(const std::vector<CountedIterations>& iterations) {
-  return std::ranges::any_of(iterations,
-                             [](const CountedIterations& counted) { return !counted.overflows.empty(); });
+  return std::ranges::any_of(iterations, [](const CountedIterations& counted) {
+    return std::ranges::any_of(counted.overflows,
+                               [](const OverflowLine& overflow) { return !overflow.is_of_state; });
+  });
 }
 
 class IterationLog {
@@ -127,7 +134,7 @@ class IterationLog {
     LoggedStep finite{.scale = window.size() == 1 ? before : std::min(before, after),
                       .grad_norm = line.grad_norm,
                       .low = lowest(counted, window, skips, after)};
-    if (finite.scale == 0) finite.scale = 1;
+    if (finite.scale == 0) finite.scale = shown_;
     finite.low = std::min(finite.low, finite.scale);
     if (has_no_norm(line)) finite.grad_norm.reset();
     finite.lost = skips.empty() && line.is_lost;
@@ -136,6 +143,7 @@ class IterationLog {
     add_window(window, skips, finite, log_);
     const bool fell_unseen = printed == 0 && !skips.empty() && counted.overflows.empty();
     known_ = fell_unseen ? 0 : after;
+    if (known_ > 0) shown_ = known_;
   }
 
   /// Without a counter the steps of a line that stands for several may have been skipped: the scale may have
@@ -216,13 +224,14 @@ class IterationLog {
                           count);
   }
 
-  [[nodiscard]] SkippedAt unknown_scale() const { return {known_ > 0 ? known_ : 1, HUGE_VAL}; }
+  [[nodiscard]] SkippedAt unknown_scale() const { return {known_ > 0 ? known_ : shown_, HUGE_VAL}; }
 
   SkipLog& log_;
   std::int64_t interval_ = 0, begin_ = 0;
   std::int64_t skipped_ = 0;  ///< that the count of the lines leaves out
   bool has_lines_ = false;    ///< lines of overflows, between any two
   double known_ = 0;          ///< the scale before the line; 0: unknown
+  double shown_ = 1;          ///< the last that was known, which stands for one that is not
 };
 
 /// PyTorch's scaler with its defaults: each skip takes a halving, and growths are at least 2000 steps apart.

@@ -171,8 +171,10 @@ std::string say_no_skip(const SkipLog& log) {
   if (log.open_steps > 0) return "No line tells of a skipped step.";
   if (log.unknown_steps > 0) return "No step that the log tells of was skipped.";
   if (log.counts_skips) return "No step was skipped.";
-  return "The scale never fell: no step was skipped by a scaler that lowers it at each skip, as PyTorch's "
-         "does.";
+  return fmt::format(
+      "The scale never fell: no step{} was skipped by a scaler that lowers it at each skip, as PyTorch's "
+      "does.",
+      log.unseen_steps > 0 ? " but perhaps the first" : "");
 }
 
 std::string say_skips(const SkipLog& log) {

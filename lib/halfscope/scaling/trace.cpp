@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <memory>
 
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
@@ -80,9 +81,11 @@ bool is_event_file(const std::filesystem::path& path) {
   return begin.find("brain.Event:2") != std::string::npos;
 }
 
-SkipLog finished(const SkipLogReader& log, const std::filesystem::path& path) {
+/// The log that `read` returns; its errors name the file.
+template <typename Read>
+SkipLog log_in(const std::filesystem::path& path, Read&& read) {
   try {
-    return log.finish();
+    return read();
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", printable(path), error.what()));
   }
@@ -131,7 +134,7 @@ TraceStep trace_step(const Json& record) {
   if (step.finite) step.max_abs = number_within(gradients, "max_abs", 0);
   const auto histogram = gradients.find("histogram");
   if (histogram != gradients.end() && !histogram->is_null()) {
-    step.histogram = histogram_of(*histogram);
+    step.histogram = std::make_shared<const ExponentHistogram>(histogram_of(*histogram));
     if (step.histogram->format() != fp16) {
       throw InvalidArgument(fmt::format("the histogram is for {}; loss scalers are replayed for fp16",
                                         to_string(step.histogram->format())));
@@ -153,8 +156,10 @@ std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
   TraceLines trace(path, take);
   SkipLogReader log(columns);
   if (is_event_file(path)) {
-    log.event_file(read_file(path), columns);
-    return finished(log, path);
+    return log_in(path, [&] {
+      log.event_file(read_file(path), columns);
+      return log.finish();
+    });
   }
   std::optional<bool> is_trace;
   const auto take_line = [&](std::size_t number, std::string_view content, LineEnd end) {
@@ -166,7 +171,7 @@ std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
       path, [&](std::size_t number, std::string_view content) { take_line(number, content, LineEnd::whole); },
       [&](std::size_t number, std::string_view content) { take_line(number, content, LineEnd::cut); });
   if (is_trace.value_or(false)) return std::nullopt;
-  return finished(log, path);
+  return log_in(path, [&] { return log.finish(); });
 }
 
 }  // namespace halfscope

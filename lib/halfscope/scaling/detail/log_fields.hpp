@@ -19,7 +19,7 @@ namespace halfscope {
 /// Meaning of a name in a log.
 enum class LogRole : std::uint8_t {
   none,
-  global_step,  ///< of the whole run
+  global_step,  ///< counted over the whole run
   step,
   batch,  ///< within an epoch
   epoch,
@@ -66,7 +66,7 @@ struct LogField {
   LogRole role = LogRole::none;
   std::string_view name;  ///< as it is printed; lives as long as the names
   double value = 0;
-  std::optional<double> total{};  ///< of "25/100"
+  std::optional<double> total{};  ///< 100 in "25/100"
   std::size_t end = 0;            ///< place behind the number
 };
 

@@ -24,6 +24,7 @@ struct OverflowLine {
   std::string_view format = "deepspeed";  ///< name of its format
   std::int64_t scaler = 0;                ///< its number among several, as Apex has it
   std::int64_t line = 0;                  ///< number in the file
+  bool is_of_state = false;               ///< a line of state says so of its own step; other steps have none
 };
 
 /// The scale that the last of some overflows leaves.

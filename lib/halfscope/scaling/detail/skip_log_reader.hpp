@@ -76,8 +76,8 @@ class SkipLogReader {
 
   /// The next line of the file, without its end.
   void line(std::string_view text);
-  /// The last line, which has no end: it may have been cut, so that its numbers are none. Text that braces close
-  /// is whole, and so is the text of an exception.
+  /// The last line, which has no end: it may have been cut, so that its numbers are none. Text that braces
+  /// close is whole, and so is the text of an exception.
   void cut_line(std::string_view text);
   /// A whole event file of TensorBoard; its records count as lines.
   void event_file(std::string_view bytes, const LogColumns& columns);

@@ -117,8 +117,11 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
   if (const auto& overflow = record.at(LogRole::overflow); overflow && overflow->value != 0) {
     line.overflowed = true;
     if (line.scale && is_scale(*line.scale / 2)) {
-      flagged =
-          OverflowLine{.scale = *line.scale, .next = *line.scale / 2, .has_rank = true, .format = format_};
+      flagged = OverflowLine{.scale = *line.scale,
+                             .next = *line.scale / 2,
+                             .has_rank = true,
+                             .format = format_,
+                             .is_of_state = true};
       line.scale.reset();
     }
   }

@@ -1,10 +1,12 @@
 // TensorBoard's event files: records with a length, each a message of protocol buffers.
+#include <fmt/format.h>
+
+#include <array>
 #include <bit>
-#include <cstring>
 #include <map>
 #include <optional>
-#include <string>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_record.hpp>
 
@@ -141,30 +143,60 @@ class EventLog {
     const LogRole role = names_.role_of(tag);
     if (!scalar || role == LogRole::none || role <= LogRole::epoch) return;
     LogRecord& record = records_[step];
-    record.line = number;
+    if (record.line == 0) record.line = number;
     record.take({LogRole::global_step, "step", static_cast<double>(step)});
-    record.take({role, tag, *scalar});
+    auto& place = record.fields[static_cast<std::size_t>(role)];
+    if (!place || place->name == tag) place = LogField{role, tag, *scalar};  // a restart writes a step again
   }
 
   LogNames names_;
   std::map<std::int64_t, LogRecord> records_;  ///< by step: each scalar of a step is a record of its own
 };
 
+/// CRC-32C (RFC 3720, B.4) by the bits of a byte, turned and shifted as event files have it.
+std::uint32_t masked_checksum(std::string_view bytes) {
+  constexpr std::uint32_t polynomial = 0x82f63b78u, shift = 0xa282ead8u;
+  static const auto table = [] {
+    std::array<std::uint32_t, 256> remainders{};
+    for (std::uint32_t byte = 0; byte < remainders.size(); ++byte) {
+      std::uint32_t rest = byte;
+      for (int bit = 0; bit < 8; ++bit) rest = (rest >> 1) ^ ((rest & 1) != 0 ? polynomial : 0);
+      remainders[byte] = rest;
+    }
+    return remainders;
+  }();
+  std::uint32_t rest = ~0u;
+  for (const char c : bytes) rest = (rest >> 8) ^ table[(rest ^ static_cast<unsigned char>(c)) & 0xff];
+  return std::rotr(~rest, 15) + shift;
+}
+
+/// The checksum stands at the front of what follows the bytes.
+void require_checksum(std::string_view bytes, std::string_view behind, std::int64_t number) {
+  if (masked_checksum(bytes) == little_endian_number<std::uint32_t>(behind)) return;
+  throw InvalidArgument(fmt::format(
+      "record {} of the event file is damaged: its checksum is another; copy the file again", number));
+}
+
 }  // namespace
 
 /// A record is its length, a checksum of that, the message, and a checksum of it.
 LineEnd read_tensorboard(std::string_view bytes, const LogColumns& columns, const SkipLogSink& sink) {
-  constexpr std::size_t checksum = 4, head = sizeof(std::uint64_t) + checksum;
+  constexpr std::size_t length = sizeof(std::uint64_t), checksum = sizeof(std::uint32_t),
+                        head = length + checksum;
   EventLog log(columns);
   LineEnd end = LineEnd::whole;
   for (std::int64_t number = 1; !bytes.empty(); ++number) {
+    if (bytes.size() >= head) require_checksum(bytes.substr(0, length), bytes.substr(length), number);
     const std::uint64_t size = bytes.size() < head ? 0 : little_endian_number<std::uint64_t>(bytes);
     if (bytes.size() < head + checksum || size > bytes.size() - head - checksum) {
       end = LineEnd::cut;
       break;
     }
-    log.event(bytes.substr(head, static_cast<std::size_t>(size)), number);
-    bytes.remove_prefix(head + static_cast<std::size_t>(size) + checksum);
+    const std::string_view message = bytes.substr(head, static_cast<std::size_t>(size));
+    bytes.remove_prefix(head + message.size());
+    require_checksum(message, bytes, number);
+    bytes.remove_prefix(checksum);
+    log.event(message, number);
   }
   log.hand_over(sink);
   return end;
