@@ -61,13 +61,12 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     own = [path for path in paths if path.parts[0] == "halfscope" and path.suffix != ".pyc"]
     assert {path.parts[0] for path in paths} == {"halfscope", record.parent.name, ".."}
     assert [path.name for path in paths if path.parts[0] == ".."] == ["halfscope"]  # the command
-    assert {path.suffix for path in own} == {".py", ".pyi", ".so", ".css", ".html", ".typed", ""}  # no C++
+    kinds = (".py", ".css", ".html", ".txt", ".typed")
+    assert {path.suffix for path in own} == {*kinds, ".pyi", ".so", ""}  # no C++
     assert [str(path) for path in own if path.suffix == ""] == ["halfscope/bin/halfscope"]
-    sources = {path for path in own if path.suffix in (".py", ".css", ".html", ".typed")}
+    sources = {path for path in own if path.suffix in kinds}
     tree = ROOT / "lib/python"
-    assert sources == {
-        path.relative_to(tree) for path in tree.rglob("*.*") if path.suffix in (".py", ".css", ".html", ".typed")
-    }
+    assert sources == {path.relative_to(tree) for path in tree.glob("halfscope/**/*.*") if path.suffix in kinds}
     site = record.parents[1]
     of_the_tree = re.compile(r"\bparents\[|build.{1,5}release|README|^(import|from) recording", re.MULTILINE)
     assert [path for path in sources if of_the_tree.search((site / path).read_text())] == []
