@@ -1,5 +1,8 @@
 // Logs as people showed them in public, with other numbers: the sentence that each must and must not lead to.
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/scaling/skip_log_replay.hpp>
@@ -140,6 +143,61 @@ TEST_CASE("lines that say why a run ended are used in every format", "[skip_log]
   check_says(verdict_of(read_log({"Epoch: [0]  [ 0/10]  loss: 6.9 (7.0)  loss_scale: 64.0000 (64.0000)",
                                   "Loss is nan, stopping training"})),
              {"stopped", "line 2"});
+}
+
+TEST_CASE("every object of a line is read, an array's too", "[skip_log]") {
+  constexpr std::string_view first = R"({"step": 1, "loss_scale": 64, "note": "a } and \" {"})",
+                             second = R"({"step": 2, "loss_scale": 32, "data": {"epoch": 1}})";
+  for (const char* format : {"[{}, {}]", "{} {}", "{},{}", "x {} {} z"}) {
+    INFO(format);
+    CHECK(text_of(read_log({fmt::format(fmt::runtime(format), first, second)})) ==
+          "1 finite at 64, 2 skipped at 64");
+  }
+}
+
+TEST_CASE("a byte order mark is no part of a header", "[skip_log]") {
+  CHECK(text_of(read_log({"\xEF\xBB\xBFstep,loss_scale", "1,64", "2,32"})) ==
+        "1 finite at 64, 2 skipped at 64");
+}
+
+TEST_CASE("bytes of 0 at the beginning of a file are refused, with what takes them out", "[skip_log]") {
+  const std::string zero(1, '\0');
+  for (const std::string& line : {zero, zero + "step 3: loss_scale: 64",
+                                  "\x7F"
+                                  "ELF\x02\x01\x01" +
+                                      zero}) {
+    SkipLogReader reader;
+    reader.line("step 1: loss_scale: 64");
+    check_says(message_of<InvalidArgument>([&] { reader.line(line); }),
+               {"line 2 has bytes of 0", "iconv", "tr -d"});
+  }
+  SkipLogReader late;
+  late.line("step 1: loss_scale: 64 " + std::string(9000, 'x'));
+  late.line(zero);
+  late.line("step 2: loss_scale: 32");
+  CHECK(text_of(late.finish()) == "1 finite at 64, 2 skipped at 64");
+}
+
+TEST_CASE("a norm of 0 beside a loss of 0 speaks against lost weights", "[skip_log]") {
+  const auto entry = [](const char* norm) {
+    return fmt::format("{{'loss': 0.0, 'grad_norm': {}, 'learning_rate': 5e-05}}", norm);
+  };
+  CHECK_FALSE(read_log({entry("1.5"), entry("0.0"), entry("0.0")}).lost);
+  CHECK(read_log({entry("1.5"), entry("nan"), entry("nan")}).lost);
+}
+
+TEST_CASE("a counter of skips is that of the lines which a restart keeps", "[skip_log]") {
+  const auto line = [](int step, int skipped) {
+    return fmt::format(R"({{"step": {}, "loss_scale": 64, "skipped_steps": {}}})", step, skipped);
+  };
+  const SkipLog log = read_log({line(10, 0), line(20, 1), line(30, 4), line(30, 3), line(40, 3)});
+  CHECK(log.least_skipped() == 3);
+}
+
+TEST_CASE("a log without a scaler bounds no skips", "[skip_log]") {
+  const SkipLog log = read_log({"step,loss_scale", "50,1", "100,1"});
+  CHECK_FALSE(log.has_scaler);
+  CHECK(log.most_skipped() == std::nullopt);
 }
 
 }  // namespace

@@ -10,13 +10,19 @@ namespace halfscope {
 namespace log_cuts_of_tests {
 namespace {
 
+/// Whether another object of the line, or the end of its array, begins there.
+bool has_object_at(std::string_view rest) {
+  rest.remove_prefix(std::min(rest.find_first_not_of(" ,"), rest.size()));
+  return rest.starts_with("{\"") || rest.starts_with("]");
+}
+
 /// Verdicts of the log up to each carriage return of its next line, up to each entry of the Trainer's
-/// history, and behind all of it.
+/// history or of an array, and behind all of it.
 std::vector<std::string> allowed_behind(const SkipLogReader& before, std::string_view line) {
   const bool has_entries = line.find("log_history") != std::string_view::npos;
   std::vector<std::string> allowed{said_by(before)};
   for (std::size_t at = 0; at <= line.size(); ++at) {
-    const bool ends_entry = has_entries && at > 0 && line[at - 1] == '}';
+    const bool ends_entry = at > 0 && line[at - 1] == '}' && (has_entries || has_object_at(line.substr(at)));
     if (at < line.size() && line[at] != '\r' && !ends_entry) continue;
     SkipLogReader reader = before;
     reader.line(line.substr(0, at));

@@ -86,8 +86,8 @@ struct SkipLog {
   std::optional<double> next_scale{};
   /// False where no line counts steps: only the skipped ones are there, numbered one by one.
   bool counts_steps = true;
-  /// False where nothing scales the loss: the scale is 1 throughout, or there is none, and nothing is
-  /// skipped.
+  /// False where no line tells of a loss scaler: the scale is 1 throughout, or there is none. A scaler at its
+  /// smallest scale prints the same.
   bool has_scaler = true;
   /// The overflow at the smallest scale that ended the run.
   std::optional<std::int64_t> ended{};
@@ -127,9 +127,9 @@ struct SkipLog {
 
   /// Skipped steps, at least.
   [[nodiscard]] std::int64_t least_skipped() const { return skipped + missing + skipped_in_holes; }
-  /// Skipped steps, at most; none where steps are not counted.
+  /// Skipped steps, at most; none where steps are not counted, or where no line tells of a scaler.
   [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
-    if (!counts_steps) return std::nullopt;
+    if (!counts_steps || !(has_scaler || disproved)) return std::nullopt;
     return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + unseen_steps;
   }
 

@@ -153,7 +153,7 @@ class IterationLog {
     const IterationLine& line = counted.line;
     const std::int64_t others = window.size() - std::ssize(skips);
     log_.interval = std::max(log_.interval, window.size());
-    if (!(log_.has_scaler || line.overflowed) || others == 0) return;
+    if (!(log_.has_scaler || log_.disproved) || others == 0) return;
     if (line.skipped || has_lines_) return;
     log_.counts_skips = false;
     const bool has_norm = finite.grad_norm.has_value();

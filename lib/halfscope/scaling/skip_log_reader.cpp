@@ -37,6 +37,16 @@ bool tells_something(const CountedIterations& counted) {
          line.format == "fairseq";
 }
 
+/// Refuses a file whose beginning has bytes of 0, as tools that search text do: strings of a program may look
+/// like lines of a log.
+void require_text(std::string_view line, std::int64_t number) {
+  if (line.find('\0') == std::string_view::npos) return;
+  throw InvalidArgument(
+      fmt::format("line {} has bytes of 0: a binary file, UTF-16 (iconv -f utf-16 -t utf-8), or a log with a "
+                  "hole (tr -d '\\000')",
+                  number));
+}
+
 /// Two lines of one step: what the later does not tell stays.
 IterationLine merged(const IterationLine& before, IterationLine line) {
   if (!line.scale) line.scale = before.scale;
@@ -72,6 +82,11 @@ SkipLogReader::SkipLogReader(const LogColumns& columns) {
 
 void SkipLogReader::line(std::string_view text) {
   ++number_;
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (number_ == 1 && text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  constexpr std::size_t beginning = 8192;  // bytes
+  if (bytes_ < beginning) require_text(text, number_);
+  bytes_ += text.size();
   is_empty_ = is_empty_ && text.find_first_not_of(" \t\r") == std::string_view::npos;
   for (const LogFormat& format : log_formats) {
     if (!known_ && !format.sign.empty() && text.find(format.sign) != std::string_view::npos) known_ = &format;

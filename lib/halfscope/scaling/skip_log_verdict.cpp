@@ -312,9 +312,11 @@ std::string_view title_of(const SkipLog& log) {
 }
 
 std::string verdict_of(const SkipLog& log) {
-  std::string text = log.has_scaler
-                         ? say_skips(log) + say_holes(log) + say_open(log)
-                         : "No loss scaler in this log: the scale is 1 throughout, or none is printed.";
+  std::string text =
+      log.has_scaler
+          ? say_skips(log) + say_holes(log) + say_open(log)
+          : "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
+            "smallest scale would print the same.";
   text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_stopped(log) + say_minimum_line(log) +
           say_lines(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));

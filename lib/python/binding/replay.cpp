@@ -127,7 +127,7 @@ void bind_logs(nb::module_& module) {
       .def_prop_ro("lost_from", &SkipLog::lost_from, "The first step that was not finite and not skipped.")
       .def_prop_ro("skipped_at_least", &SkipLog::least_skipped, "Skipped steps.")
       .def_prop_ro("skipped_at_most", &SkipLog::most_skipped,
-                   "Skipped steps; None where steps are not counted.")
+                   "Skipped steps; None where steps are not counted or no line tells of a scaler.")
       .def_ro("skipped_at_most_by_pytorch", &SkipLog::most_by_rule,
               "Skipped steps of PyTorch's scaler with its defaults; None where lines count skips.")
       .def_ro("open_steps", &SkipLog::open_steps, "Steps of which no line tells whether they were skipped.")

@@ -60,7 +60,7 @@ class LogNotes:
     ended: int | None  # the step whose overflow at the smallest scale ended the run
     lost_from: int | None  # the first step that was not finite and not skipped
     skipped_at_least: int
-    skipped_at_most: int | None  # None: steps are not counted
+    skipped_at_most: int | None  # None: steps are not counted, or no scaler is seen
     skipped_at_most_by_pytorch: int | None  # by its scaler with its defaults; None where lines count skips
     open_steps: int  # no line tells whether they were skipped
     lines: list[int]  # the first and the last that were read

@@ -56,12 +56,19 @@ class LogRecordSteps {
 
  private:
   [[nodiscard]] std::optional<std::int64_t> step_of(const LogRecord& record);
+  /// Skipped steps since the line before, by a counter that never begins anew. Lines that a restart repeats
+  /// are none before it.
+  [[nodiscard]] std::optional<std::int64_t> skipped_since(std::int64_t step, double skipped);
   void note_names(const LogRecord& record, const SkipLogSink& sink);
 
   std::string_view format_;
   double epoch_ = -1, first_epoch_ = -1, raw_ = 0;
   std::int64_t before_epoch_ = 0, last_ = 0;
-  std::optional<double> skipped_;
+  struct Counter {
+    std::int64_t step;
+    double skipped;
+  };
+  std::vector<Counter> counters_;
   std::array<bool, log_roles> noted_{};
 };
 

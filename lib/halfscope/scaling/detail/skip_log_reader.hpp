@@ -102,6 +102,7 @@ class SkipLogReader {
   std::vector<LogLineReader> readers_;  ///< one for each format
   bool is_empty_ = true;
   std::int64_t number_ = 0, first_line_ = 0, last_line_ = 0;
+  std::size_t bytes_ = 0;      ///< before this line
   std::int64_t repeated_ = 0;  ///< lines of overflow that other processes may have printed
   std::int64_t runs_ = 0;      ///< that began anew, and replaced the one before
   std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;

@@ -85,6 +85,14 @@ std::optional<std::int64_t> LogRecordSteps::step_of(const LogRecord& record) {
   return step <= most_steps ? std::optional(static_cast<std::int64_t>(step)) : std::nullopt;
 }
 
+std::optional<std::int64_t> LogRecordSteps::skipped_since(std::int64_t step, double skipped) {
+  while (!counters_.empty() && counters_.back().step >= step) counters_.pop_back();
+  const double since = skipped - (counters_.empty() ? 0 : counters_.back().skipped);
+  counters_.push_back({step, skipped});
+  if (since < 0 || since > static_cast<double>(step)) return std::nullopt;
+  return static_cast<std::int64_t>(since);
+}
+
 void LogRecordSteps::note_names(const LogRecord& record, const SkipLogSink& sink) {
   std::string text;
   for (const auto& field : record.fields) {
@@ -111,7 +119,11 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
     const double value = scale->role == LogRole::scale_log2 ? std::exp2(scale->value) : scale->value;
     (is_scale(value) ? line.scale : line.bad_scale) = value;
   }
-  if (const auto& norm = record.at(LogRole::norm)) line.grad_norm = norm_of(norm->value);
+  if (const auto& norm = record.at(LogRole::norm)) {
+    line.grad_norm = norm_of(norm->value);
+    line.has_finite_norm =
+        record.is_filtered && norm->value == 0;  // the Trainer prints none where it has none
+  }
   if (const auto& loss = record.at(LogRole::loss)) line.loss = finite_or_nan(loss->value);
   // Where a line says whether its step overflowed, its scale is that of the step.
   if (const auto& overflow = record.at(LogRole::overflow); overflow && overflow->value != 0) {
@@ -125,11 +137,8 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
       line.scale.reset();
     }
   }
-  if (const auto& skipped = record.at(LogRole::skipped); is_whole_count(skipped)) {
-    const double since = skipped->value - skipped_.value_or(0);
-    if (since >= 0 && since <= static_cast<double>(*step)) line.skipped = static_cast<std::int64_t>(since);
-    skipped_ = skipped->value;
-  }
+  if (const auto& skipped = record.at(LogRole::skipped); is_whole_count(skipped))
+    line.skipped = skipped_since(*step, skipped->value);
   last_ = *step;
   const bool tells = record.is_told || line.scale || line.bad_scale || line.grad_norm || line.loss ||
                      line.skipped || record.at(LogRole::overflow);
