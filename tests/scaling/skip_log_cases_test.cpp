@@ -155,6 +155,12 @@ TEST_CASE("every object of a line is read, an array's too", "[skip_log]") {
   }
 }
 
+TEST_CASE("an array without a newline at its end is whole", "[skip_log]") {
+  SkipLogReader reader;
+  reader.cut_line(R"([{"step": 1, "loss_scale": 64}, {"step": 2, "loss_scale": 32}])");
+  CHECK(text_of(reader.finish()) == "1 finite at 64, 2 skipped at 64");
+}
+
 TEST_CASE("a byte order mark is no part of a header", "[skip_log]") {
   CHECK(text_of(read_log({"\xEF\xBB\xBFstep,loss_scale", "1,64", "2,32"})) ==
         "1 finite at 64, 2 skipped at 64");

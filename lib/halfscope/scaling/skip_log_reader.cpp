@@ -102,7 +102,9 @@ void SkipLogReader::cut_line(std::string_view text) {
   const std::size_t whole = text.rfind('\r') == std::string_view::npos ? 0 : text.rfind('\r');
   const std::string_view rest = text.substr(whole);
   const std::size_t last = rest.find_last_not_of(" \t\r");
-  if (last != std::string_view::npos && rest[last] == '}') return line(text);
+  const bool is_array = rest.substr(std::min(rest.find_first_not_of(" \t\r"), rest.size())).starts_with("[{");
+  if (last != std::string_view::npos && (rest[last] == '}' || (is_array && rest[last] == ']')))
+    return line(text);
   line(text.substr(0, whole));
   if (last == std::string_view::npos) return;
   is_empty_ = false;

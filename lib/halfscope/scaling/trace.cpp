@@ -81,9 +81,9 @@ bool is_event_file(const std::filesystem::path& path) {
   return begin.find("brain.Event:2") != std::string::npos;
 }
 
-/// The log that `read` returns; its errors name the file.
+/// Calls `read`, whose errors then name the file.
 template <typename Read>
-SkipLog log_in(const std::filesystem::path& path, Read&& read) {
+auto log_in(const std::filesystem::path& path, Read&& read) {
   try {
     return read();
   } catch (const InvalidArgument& error) {
@@ -164,7 +164,8 @@ std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
   std::optional<bool> is_trace;
   const auto take_line = [&](std::size_t number, std::string_view content, LineEnd end) {
     if (!is_trace && !is_blank(content)) is_trace = looks_like_step(content);
-    if (!is_trace.value_or(false)) return end == LineEnd::whole ? log.line(content) : log.cut_line(content);
+    if (!is_trace.value_or(false))
+      return log_in(path, [&] { return end == LineEnd::whole ? log.line(content) : log.cut_line(content); });
     if (!is_blank(content)) trace.line(number, content);
   };
   read_lines(
