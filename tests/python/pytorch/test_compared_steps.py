@@ -147,6 +147,46 @@ def test_a_compared_step_is_the_step(policy: str) -> None:
             assert not differences(found, expected), (seed, options, names)
 
 
+@pytest.mark.parametrize("policy", ["fp16_mixed", "fp16"])
+def test_arithmetic_of_twins_is_not_counted(policy: str) -> None:
+    """Twins compute in hooks of gradients and nodes too, where the mode is on."""
+    for seed in range(PROGRAMS // 8):
+        expected = counted(seed, policy, compare_steps=())
+        for options in ({}, {"floor": True}, {"zeros": True, "floor": True}):
+            assert counted(seed, policy, **options) == expected, (seed, options)
+
+
+def counted(seed: int, policy: str, **options: Any) -> dict[Any, Any]:
+    """Counts of the casts of one step of a program, and its first overflow."""
+    seeded()
+    model = Program(seed)
+    x = torch.randn(ROWS, COLUMNS)
+    with emulate(model, policy, optimizer=torch.optim.SGD(model.parameters(), 0.1), **options) as emulation:
+        model(x).square().mean().backward()
+    return {key: vars(total) for key, total in emulation.casts().items()} | {"first": emulation.first_overflow}
+
+
+class SignOfAScaled(nn.Module):
+    """PyTorch multiplies the zero gradient of a sign by shapes alone, on the device meta."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.5, -2.0, 0.25]))
+
+    def forward(self) -> torch.Tensor:
+        return self.weight.sum() + torch.sgn(self.weight * 2).sum()
+
+
+@pytest.mark.parametrize("policy", ["fp16", "fp16_mixed", "autocast_cuda", "mxfp8"])
+def test_shapes_without_numbers_are_let_through(policy: str) -> None:
+    model = SignOfAScaled()
+    assert "Every number is finite" in " ".join(str(diagnose(model, model, policy)).split())
+    for options in ({}, {"floor": True}, {"zeros": True}):
+        with emulate(model, policy, optimizer=torch.optim.SGD(model.parameters(), 0.0), **options):
+            model().backward()
+    assert torch.equal(model.weight.grad, torch.full((3,), 3.0))
+
+
 @pytest.mark.parametrize("floor", [False, True])
 def test_running_averages_of_a_compared_step_are_pytorchs(floor: bool) -> None:
     x = torch.randn(32, 4)

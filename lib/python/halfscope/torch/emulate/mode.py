@@ -33,7 +33,7 @@ from halfscope.torch.operations.operators import is_composed, is_in_place, opera
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import TorchDispatchMode, without_function_modes
-from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, map_complex, results
+from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, is_of_shapes, map_complex, results
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         if line.kind is Kind.COMPOSED:
             with self:
                 return func.decompose(*args, **kwargs)
+        if is_of_shapes(args, kwargs):
+            return func(*args, **kwargs)
         is_backward = self._places.in_backward
         forward = self._places.forward() if is_backward else None
         plan = self._step.plan

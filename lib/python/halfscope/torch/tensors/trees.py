@@ -39,6 +39,14 @@ def _any_float(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_any_float(part) for part in value)
 
 
+def is_of_shapes(args: tuple, kwargs: dict) -> bool:
+    """Whether an operation computes shapes alone: an argument, or its result, is on the device meta."""
+    device = kwargs.get("device") if kwargs else None
+    if isinstance(device, torch.device) and device.type == "meta":
+        return True
+    return any(isinstance(value, torch.Tensor) and value.is_meta for value in args)
+
+
 def map_floats(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same arguments, with each float32 tensor changed."""
     if isinstance(args, torch.Tensor):

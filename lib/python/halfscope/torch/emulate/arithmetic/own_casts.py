@@ -101,7 +101,7 @@ class OwnCasts(TorchFunctionMode):
             return func(*args, **kwargs)
         args, kwargs = _replaced(args, narrow), {key: _replaced(value, narrow) for key, value in kwargs.items()}
         source = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        if func in _CASTS:
+        if func in _CASTS and source is not None:
             result = source.to(_WIDE) if func is torch.Tensor.type_as else func(*args, **kwargs)
             return self._cast(result, source, asked is _WIDE)
         if source is None or not source.is_floating_point():
