@@ -8,18 +8,23 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import Format
 from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.events.nodes import Forward, Nodes
+from halfscope.torch.events.ran import Call, Ran
 from halfscope.torch.events.source import Site, current_site
+from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called, located
+from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import DIVISIONS, LOGARITHMS
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.operators import operation_of, target_of
 from halfscope.torch.operations.table import NO_ARITHMETIC, Trait, named
-from halfscope.torch.private import TorchDispatchMode, current_node, node_number, storage_key
+from halfscope.torch.private import TorchDispatchMode, current_node, node_number
 
 _SOFTMAX = named(Trait.SOFTMAX)
 _FILLS = named(Trait.CONSTANT)
+_FP32 = Format.of("fp32")
 
 
 @dataclass(frozen=True)
@@ -31,14 +36,21 @@ class Origin:
     is_backward: bool
     nan_at: str = ""  # the operation that makes NaN of it
 
+    @classmethod
+    def of(cls, made: Made, nan_at: str = "") -> Origin:
+        return cls(made.operation, made.site, made.is_gradient, nan_at)
+
 
 class Finder(TorchDispatchMode):
-    """Runs operations as they are, and notes the first that makes a NaN, and behind it an infinity."""
+    """Runs operations as they are, and finds the first that makes a NaN, and before it an infinity.
+
+    Judge of an FP32 step: all numbers that are not finite are wrong, but for those of the batch.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._nodes = Nodes()
-        self._infinite: dict[int, Origin] = {}  # by storage
+        self._follower = Follower(self)
         self.nan: Origin | None = None
         self.infinity: Origin | None = None
 
@@ -48,30 +60,39 @@ class Finder(TorchDispatchMode):
         line, first = operation_of(func), first_tensor(result)
         if line is None or line.kind in NO_ARITHMETIC or first is None or not first.is_floating_point():
             return result
-        forward = _forward(self._nodes, line.name)
-        if not bool(first.isfinite().all()) and self.nan is None:
-            target = target_of(func, args, kwargs)
-            operands = [tensor for tensor in float_tensors((args, kwargs)) if tensor is not target]
-            self._look(forward, first, operands)
+        forward, is_backward = _forward(self._nodes, line.name)
+        if self.nan is None and (self._follower or not bool(first.isfinite().all())):
+            made = Made(forward.operation, forward.row, None, forward.site, is_gradient=is_backward)
+            call = Call(func, line, args, kwargs, None, is_backward, forward)
+            self._follower.ran(Ran.of(call, result), made)
         return result
 
-    def _look(self, made: tuple[Forward, bool], result: torch.Tensor, operands: list[torch.Tensor]) -> None:
-        forward, is_backward = made
-        known = [self._infinite[key] for key in map(storage_key, operands) if key in self._infinite]
-        origin = known[0] if known else Origin(forward.operation, forward.site, is_backward)
-        was_finite = all(bool(tensor.isfinite().all()) for tensor in operands)
-        if not known and not was_finite:
-            return  # the batch's own
-        if bool(result.isnan().any()):
-            is_softmax = forward.operation in _SOFTMAX and not is_backward
-            is_own = not known or origin.operation in _FILLS or is_softmax
-            nan_at = "" if not known else forward.operation
-            own = Origin(forward.operation, forward.site, is_backward)
-            self.nan = own if is_own else Origin(origin.operation, origin.site, origin.is_backward, nan_at)
-            return
-        self._infinite[storage_key(result)] = origin
-        if self.infinity is None and origin.operation not in _FILLS:
-            self.infinity = origin
+    def bad(self, ran: Ran) -> torch.Tensor | None:
+        bad = ~first_tensor(ran.result).isfinite()
+        return bad if bool(bad.any()) else None
+
+    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
+        """None where an operand is the batch's own infinity."""
+        target = target_of(ran.func, ran.args, ran.kwargs)
+        operands = [tensor for tensor in float_tensors((ran.args, ran.kwargs)) if tensor is not target]
+        if not all(bool(tensor.isfinite().all()) for tensor in operands):
+            return None
+        region = "backward" if made.is_gradient else "forward"
+        fault = Fault(made, _FP32, region, "", math.inf, int(bad.sum()), bad.numel())
+        is_nan = bool(first_tensor(ran.result).isnan().any())
+        if self.infinity is None and not is_nan and made.operation not in _FILLS:
+            self.infinity = Origin.of(made)
+        return fault
+
+    def damage(self, ran: Ran, fault: Fault) -> None:
+        """There is no other step beside."""
+
+    def ended(self, fault: Fault, made: Made) -> None:
+        """The first NaN is to blame on what made its infinity, but for one on purpose."""
+        if fault.nan_at is made:
+            is_softmax = made.operation in _SOFTMAX and not made.is_gradient
+            is_own = fault.made is made or fault.made.operation in _FILLS or is_softmax
+            self.nan = Origin.of(made) if is_own else Origin.of(fault.made, made.operation)
 
 
 def _forward(nodes: Nodes, operation: str) -> tuple[Forward, bool]:

@@ -13,6 +13,7 @@ from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Call, Cast, Ran
 from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import kind_of, terms_of
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
@@ -30,15 +31,17 @@ class LiveTrail(Trail, Observer):
         super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
         self._excuse = excuse
         self._found: list[tuple[Any, Fault]] = []  # overflows, as the book has them
+        self._follower = Follower(self)
         self._clear()
 
     def _clear(self) -> None:
         self.made: dict[int, Made] = {}
         self._plan = StepPlan()
+        self._noted: tuple[dict, Made] | None = None  # the latest operation, by its arguments
         self._rounded: torch.Tensor | None = None  # the latest tensor of a cast
         self._overflowed: dict[int, tuple] = {}  # by the identity of their counts: the operation that made a tensor
         self._flushed: dict[int, int] = {}  # elements of a storage that became zero when it was rounded
-        self._bad: dict[int, Fault] = {}
+        self._follower.clear()
         self._negative: set[int] = set()  # faults, by identity, whose infinities are all negative
 
     def begin_step(self, plan: StepPlan) -> None:
@@ -56,12 +59,15 @@ class LiveTrail(Trail, Observer):
         made = self._made_of_largest(ran.args) if is_fan_in else self._made_by(ran)
         if made is None:
             return
-        if self._bad:
-            self._follow(made, first, ran.args)
+        if self._follower:
+            self._follower.ran(ran, made)
         self.made[storage_key(first)] = made
 
     def _made_by(self, call: Call) -> Made:
-        return self.note(call, None if call.forward is None else call.forward.site)
+        """The operation, one for a call and its run: they share the dictionary of arguments."""
+        if self._noted is None or self._noted[0] is not call.kwargs:
+            self._noted = call.kwargs, self.note(call, None if call.forward is None else call.forward.site)
+        return self._noted[1]
 
     def _made_of_largest(self, args: tuple) -> Made | None:
         """The operation that made the largest of the gradients which the engine adds up."""
@@ -91,7 +97,7 @@ class LiveTrail(Trail, Observer):
         made = made or self._made_by(call)
         fault = self._fault(first, made, (Format.of(cast.quantizer), counts, rounded), call)
         self._found.append((first, fault))
-        self._bad[key] = fault
+        self._follower.carry(key, fault)
         if not bool((rounded == float("inf")).any()):
             self._negative.add(id(fault))
 
@@ -137,24 +143,18 @@ class LiveTrail(Trail, Observer):
             float(positive.min()) if positive.numel() else 0.0, flushed, 0,
         )  # fmt: skip
 
-    def _follow(self, made: Made, result: torch.Tensor, args: tuple) -> None:
-        """Passes an infinity on, or sees it hidden."""
-        keys = [storage_key(tensor) for tensor in float_tensors(args)]
-        faults = [self._bad[key] for key in keys if key in self._bad]
-        if not faults:
-            return
-        fault = faults[0]
-        if bool(result.isfinite().all()):
-            if fault.hidden_by is None and not fault.reaches_loss:
-                fault.hidden_by = made
-                is_masked = made.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative
-                fault.damage = 0.0 if is_masked else None
-                if fault.is_harmless:
-                    self._forget(fault)
-            return
-        self._bad[storage_key(result)] = fault
-        if made.row != fault.made.row:
-            fault.passes.append(made)
-        if fault.nan_at is None and bool(result.isnan().any()):
-            fault.nan_at = made
-        fault.reaches_loss = fault.reaches_loss or (made.is_outside and fault.region == Region.FORWARD.value)
+    def bad(self, ran: Ran) -> torch.Tensor | None:
+        """Elements that are not finite: the cast that made the first of them has told of it."""
+        result = first_tensor(ran.result)
+        return None if bool(result.isfinite().all()) else ~result.isfinite()
+
+    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> None:
+        """Faults come from casts: see `overflowed`."""
+
+    def damage(self, ran: Ran, fault: Fault) -> float | None:
+        """None of a softmax that drops a mask; of others it is not known without FP32's numbers."""
+        return 0.0 if ran.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative else None
+
+    def ended(self, fault: Fault, made: Made) -> None:
+        if fault.is_harmless:
+            self._forget(fault)

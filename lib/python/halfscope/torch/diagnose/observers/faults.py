@@ -13,6 +13,7 @@ from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
 from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.findings.operands import Operand, operand_of
 from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
@@ -20,7 +21,7 @@ from halfscope.torch.private import storage_key
 
 
 class Faults(Trail, Observer):
-    """Trail of the step; `found` in the order in which they came.
+    """Trail of the step, and the judge of its faults; `found` in the order in which they came.
 
     Observers that stand before it in the plan ask it what an operation made, and who made its operands before.
     """
@@ -32,12 +33,13 @@ class Faults(Trail, Observer):
         super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
         self._scale = scale
         self.found: list[Fault] = []
-        self._bad: dict[int, Fault] = {}
+        self._follower = Follower(self)
         self._plan = StepPlan()
         self._noted: tuple[Ran, Made | None] | None = None  # the operation that is looked at
 
     def begin_step(self, plan: StepPlan) -> None:
-        self._plan, self._bad = plan, {}
+        self._plan = plan
+        self._follower.clear()
         self.made.clear()
 
     def made_by(self, ran: Ran) -> Made | None:
@@ -60,11 +62,9 @@ class Faults(Trail, Observer):
         self._noted = None
         if made is None:
             return
-        operands = float_tensors((ran.args, ran.kwargs))
-        region = "forward" if ran.place is None else ran.place.region.value
-        if region == Region.BACKWARD.value:
-            self._look_at_gradients(operands)
-        self._follow(ran, made, operands, region)
+        if region_of(ran) == Region.BACKWARD.value:
+            self._look_at_gradients(float_tensors((ran.args, ran.kwargs)))
+        self._follower.ran(ran, made)
         self.made[storage_key(first_tensor(ran.result))] = made
 
     def _site_of(self, ran: Ran) -> Site | None:
@@ -75,29 +75,23 @@ class Faults(Trail, Observer):
         self._plan.note(Forward(ran.operation, ran.operation, ran.operation, site=site))
         return site
 
-    def _follow(self, ran: Ran, made: Made, operands: list[torch.Tensor], region: str) -> None:
-        """Finds a fault, passes one on, or sees it hidden."""
+    def bad(self, ran: Ran) -> torch.Tensor | None:
+        """Elements that are not finite, and are in FP32."""
         result, exact = first_tensor(ran.result), first_tensor(ran.exact)
-        count = 0 if bool(result.isfinite().all()) else int((~result.isfinite() & exact.isfinite()).sum())
-        above = [self._bad[key] for key in map(storage_key, operands) if key in self._bad]
-        if not count:
-            for parent in above:
-                if parent.hidden_by is None and not parent.reaches_loss:
-                    parent.hidden_by, parent.damage = made, relative_error(result, exact)
-            return
-        if not above:
-            above = [self._fault(ran, made, operands, (region, count, exact))]
-        for parent in above[:1]:
-            self._bad[storage_key(result)] = parent
-            if made is not parent.made:
-                parent.passes.append(made)
-            if parent.nan_at is None and bool((result.isnan() & exact.isfinite()).any()):
-                parent.nan_at = made
-            if ran.place is None and region == "forward":
-                parent.reaches_loss = True
+        if bool(result.isfinite().all()):
+            return None
+        bad: torch.Tensor = ~result.isfinite() & exact.isfinite()
+        return bad if bool(bad.any()) else None
 
-    def _fault(self, ran: Ran, made: Made, operands: list[torch.Tensor], found: tuple[str, int, torch.Tensor]) -> Fault:
-        region, count, exact = found
+    def damage(self, ran: Ran, fault: Fault) -> float | None:
+        return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
+
+    def ended(self, fault: Fault, made: Made) -> None:
+        """Faults that are harmless stay in the list."""
+
+    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault:
+        """A fault of the operation; that of a cast in a backward pass may be another's."""
+        exact, operands, region = first_tensor(ran.exact), float_tensors((ran.args, ran.kwargs)), region_of(ran)
         described = [self._operand(tensor) for tensor in operands if tensor.dim()]
         sources = self.sources_of(made)
         kind = kind_of(made, described, first_tensor(ran.result))
@@ -110,7 +104,7 @@ class Faults(Trail, Observer):
             value = max(operand.largest for operand in described if operand.infinite)
         terms = 0 if kind == "cast" else terms_of(ran.operation, ran.args, exact)
         fault = Fault(
-            made, self.format, region, kind, value, count, exact.numel(), terms, described, sources,
+            made, self.format, region, kind, value, int(bad.sum()), exact.numel(), terms, described, sources,
             self._scale, has_weight=any(self._plan.owner_of(tensor) is not None for tensor in operands),
         )  # fmt: skip
         self.found.append(fault)
@@ -138,12 +132,12 @@ class Faults(Trail, Observer):
         """Gradients are rounded by the operation that uses them: an overflow is that of the one which made them."""
         for tensor in operands:
             exact, key = self._plan.counterpart(tensor), storage_key(tensor)
-            if exact is None or key in self._bad or key not in self.made or bool(tensor.isfinite().all()):
+            if exact is None or self._follower.carries(key) or key not in self.made or bool(tensor.isfinite().all()):
                 continue
             bad = ~tensor.isfinite() & exact.isfinite()
             if not bool(bad.any()):
                 continue
-            self._bad[key] = self._gradient_fault([tensor])
+            self._follower.carry(key, self._gradient_fault([tensor]))
 
     def _gradient_fault(self, operands: list[torch.Tensor]) -> Fault:
         """An overflow of the largest of these gradients, which the operation that made it is blamed for."""
@@ -162,6 +156,10 @@ class Faults(Trail, Observer):
     def _fault_forward(self, made: Made) -> Fault | None:
         """That of the operation in the forward pass."""
         return next((each for each in self.found if each.region == "forward" and each.made.row == made.row), None)
+
+
+def region_of(ran: Ran) -> str:
+    return "forward" if ran.place is None else ran.place.region.value
 
 
 def largest_of(exact: torch.Tensor) -> float:

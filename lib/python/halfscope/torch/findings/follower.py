@@ -1,0 +1,87 @@
+"""Follower of the faults of a step: the tensors that carry one, the operation that makes NaN of it, or hides it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import torch
+
+from halfscope.torch.events.ran import Ran
+from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.trail import first_tensor, float_tensors
+from halfscope.torch.private import storage_key
+
+
+class Judge(Protocol):
+    """The numbers that a door has beside those of a step: they tell which results are wrong."""
+
+    def bad(self, ran: Ran) -> torch.Tensor | None:
+        """The elements of a result that are wrong; None where there are none."""
+
+    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
+        """The fault of an operation whose operands carry none; None where the operation is not to blame."""
+
+    def damage(self, ran: Ran, fault: Fault) -> float | None:
+        """The relative error of a right result that an operand with a fault went into; None where it is not known."""
+
+    def ended(self, fault: Fault, made: Made) -> None:
+        """An operation has hidden a fault, or made NaN of it."""
+
+
+class Follower:
+    """Faults by the storages that carry them.
+
+    An operation that computes wrong numbers of a tensor with a fault passes the fault on; one that computes right
+    numbers hides it.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._carried: dict[int, Fault] = {}
+
+    def __bool__(self) -> bool:
+        """Whether a tensor carries a fault."""
+        return bool(self._carried)
+
+    def clear(self) -> None:
+        """A step ends."""
+        self._carried = {}
+
+    def carry(self, key: int, fault: Fault) -> None:
+        """A storage carries a fault."""
+        self._carried[key] = fault
+
+    def carries(self, key: int) -> bool:
+        return key in self._carried
+
+    def of(self, operands: Iterable[torch.Tensor]) -> list[Fault]:
+        """The faults that operands carry, in the operands' order."""
+        keys = map(storage_key, operands)
+        return [self._carried[key] for key in keys if key in self._carried]
+
+    def ran(self, ran: Ran, made: Made) -> None:
+        """made: the operation, as its fault would name it."""
+        faults, bad = self.of(float_tensors((ran.args, ran.kwargs))), self._judge.bad(ran)
+        if bad is None:
+            for fault in faults:
+                self._hide(fault, ran, made)
+            return
+        fault = faults[0] if faults else self._judge.born(ran, made, bad)
+        if fault is not None:
+            self._pass_on(fault, ran, made, bad)
+
+    def _hide(self, fault: Fault, ran: Ran, made: Made) -> None:
+        if fault.hidden_by is None and not fault.reaches_loss:
+            fault.hidden_by, fault.damage = made, self._judge.damage(ran, fault)
+            self._judge.ended(fault, made)
+
+    def _pass_on(self, fault: Fault, ran: Ran, made: Made, bad: torch.Tensor) -> None:
+        result = first_tensor(ran.result)
+        self._carried[storage_key(result)] = fault
+        if made is not fault.made:
+            fault.passes.append(made)
+        if fault.nan_at is None and bool((result.isnan() & bad).any()):
+            fault.nan_at = made
+            self._judge.ended(fault, made)
+        fault.reaches_loss = fault.reaches_loss or (ran.place is None and not ran.is_backward)
