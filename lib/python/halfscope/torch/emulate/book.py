@@ -94,6 +94,7 @@ class Book:
         self.evaluated: dict[tuple[str, str], CastTotals] = {}  # passes without gradients, apart from the training's
         self._fault: FirstOverflow | None = None
         self.harmless: FirstOverflow | None = None  # later numbers are as in FP32
+        self.hider = ""  # the operation that made them so
         self._scaled: FirstOverflow | None = None  # a gradient's, at a loss scale
         self.scale_helped = False  # a step was taken after it
         self.nonzero_updates = self.lost_updates = 0
@@ -198,10 +199,12 @@ class Book:
         """Whether no overflow is known that is none of the scaler's."""
         return self._fault is None
 
-    def excuse(self, found: FirstOverflow) -> None:
-        """An overflow did no harm: the first one is still to come."""
+    def excuse(self, found: FirstOverflow, hider: str) -> None:
+        """An overflow did no harm: the first one is still to come; hider: the operation behind it."""
         if self._fault is found:
-            self._fault, self.harmless = None, self.harmless or found
+            self._fault = None
+            if self.harmless is None:
+                self.harmless, self.hider = found, hider
 
     def _note_overflow(self, role: str, tensor: str, counted: Counted) -> FirstOverflow | None:
         counts = counted.counts

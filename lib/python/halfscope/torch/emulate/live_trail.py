@@ -15,8 +15,9 @@ from halfscope.torch.events.ran import Call, Cast, Ran
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import kind_of, terms_of
+from halfscope.torch.findings.magnitudes import relative_error
 from halfscope.torch.findings.operands import Operand
-from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
+from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors, row_of
 from halfscope.torch.operations.table import Trait, named
 from halfscope.torch.private import storage_key
 
@@ -26,11 +27,12 @@ class LiveTrail(Trail, Observer):
 
     wants = Wants.SITES | Wants.CASTS
 
-    def __init__(self, format: Format, excuse: Callable[[Any], None]) -> None:
-        """excuse: is told of an overflow that did no harm."""
+    def __init__(self, format: Format, excuse: Callable[[Any, str], None]) -> None:
+        """excuse: is told of an overflow that did no harm, and of the operation that hid it."""
         super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
         self._excuse = excuse
         self._found: list[tuple[Any, Fault]] = []  # overflows, as the book has them
+        self._harmless: set[tuple[str, str]] = set()  # rows of operations, and of what hides their infinities
         self._follower = Follower(self)
         self._clear()
 
@@ -40,8 +42,10 @@ class LiveTrail(Trail, Observer):
         self._noted: tuple[dict, Made] | None = None  # the latest operation, by its arguments
         self._rounded: torch.Tensor | None = None  # the latest tensor of a cast
         self._overflowed: dict[int, tuple] = {}  # by the identity of their counts: the operation that made a tensor
+        self._hidden: list[Fault] = []  # harmless ones of this step
         self._flushed: dict[int, int] = {}  # elements of a storage that became zero when it was rounded
         self._follower.clear()
+        self._new: Fault | None = None  # from a cast inside of the operation that runs
         self._negative: set[int] = set()  # faults, by identity, whose infinities are all negative
 
     def begin_step(self, plan: StepPlan) -> None:
@@ -59,8 +63,9 @@ class LiveTrail(Trail, Observer):
         made = self._made_of_largest(ran.args) if is_fan_in else self._made_by(ran)
         if made is None:
             return
-        if self._follower:
-            self._follower.ran(ran, made)
+        new, self._new = self._new, None
+        if self._follower or new is not None:
+            self._follower.ran(ran, made, new)
         self.made[storage_key(first)] = made
 
     def _made_by(self, call: Call) -> Made:
@@ -97,7 +102,10 @@ class LiveTrail(Trail, Observer):
         made = made or self._made_by(call)
         fault = self._fault(first, made, (Format.of(cast.quantizer), counts, rounded), call)
         self._found.append((first, fault))
-        self._follower.carry(key, fault)
+        if fault.region == "backward":
+            self._follower.carry(key, fault)
+        else:  # carried by the result: an operand is a copy
+            self._new = fault
         if not bool((rounded == float("inf")).any()):
             self._negative.add(id(fault))
 
@@ -106,8 +114,9 @@ class LiveTrail(Trail, Observer):
         return next((fault for known, fault in self._found if known is found), None)
 
     def _forget(self, fault: Fault) -> None:
+        self._hidden.append(fault)
         for overflow in [overflow for overflow, known in self._found if known is fault]:
-            self._excuse(overflow)
+            self._excuse(overflow, "" if fault.hidden_by is None else fault.hidden_by.operation)
         self._found = [(overflow, known) for overflow, known in self._found if known is not fault]
 
     def _fault(self, found: Any, made: Made, about: tuple[Format, Any, torch.Tensor], call: Call | None) -> Fault:
@@ -117,6 +126,7 @@ class LiveTrail(Trail, Observer):
         fault = Fault(
             made, format, region, "gradient", counts.max_abs, counts.overflow or counts.nonfinite, counts.elements,
             sources=self.sources_of(made), scale=found.scale,
+            forward=next((fault for fault in self._hidden if fault.made.row == made.row), None),
         )  # fmt: skip
         if region == "backward" or call is None:
             return fault
@@ -152,9 +162,14 @@ class LiveTrail(Trail, Observer):
         """Faults come from casts: see `overflowed`."""
 
     def damage(self, ran: Ran, fault: Fault) -> float | None:
-        """None of a softmax that drops a mask; of others it is not known without FP32's numbers."""
-        return 0.0 if ran.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative else None
+        """None of a softmax that drops a mask; that of others is known in a step that is compared with FP32."""
+        if ran.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative:
+            return 0.0
+        if ran.has_exact:
+            return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
+        return 0.0 if (fault.made.row, row_of(ran)) in self._harmless else None
 
     def ended(self, fault: Fault, made: Made) -> None:
         if fault.is_harmless:
+            self._harmless.add((fault.made.row, made.row))
             self._forget(fault)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from halfscope.formats import label
 from halfscope.torch.counts.histograms import Stalled
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.findings.finding import called
+from halfscope.torch.operations.table import Trait, named
 from halfscope.torch.policy import ROLES, Policy
 from halfscope.torch.words import percent
 
@@ -107,9 +109,11 @@ def _worst(book: Book) -> list[str]:
 def _overflow(book: Book, is_told: bool) -> list[str]:
     first = book.first_overflow
     if first is None and book.harmless is not None:
+        drops_mask = book.hider in named(Trait.DROPS_MASK)
+        fate = "a softmax made them 0, as FP32's" if drops_mask else f"{called(book.hider)} behind it is as in FP32"
         return [
             f"{book.harmless.overflow} of {book.harmless.elements} elements of {book.harmless.tensor} became infinite"
-            f"{_at(book.harmless)}, and a softmax made them 0, as FP32's: no fault. Nothing else overflowed."
+            f"{_at(book.harmless)}, and {fate}: no fault. Nothing else overflowed."
         ]
     if first is None:
         return ["Nothing overflowed."]

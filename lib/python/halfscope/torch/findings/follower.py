@@ -11,6 +11,7 @@ from halfscope.torch.events.ran import Ran
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.storages import covers_storage
 
 
 class Judge(Protocol):
@@ -60,9 +61,13 @@ class Follower:
         keys = map(storage_key, operands)
         return [self._carried[key] for key in keys if key in self._carried]
 
-    def ran(self, ran: Ran, made: Made) -> None:
-        """made: the operation, as its fault would name it."""
+    def ran(self, ran: Ran, made: Made, new: Fault | None = None) -> None:
+        """made: the operation, as its fault would name it; new: a fault of a cast inside of it."""
         faults, bad = self.of(float_tensors((ran.args, ran.kwargs))), self._judge.bad(ran)
+        faults += [] if new is None else [new]
+        result = first_tensor(ran.result)
+        if covers_storage(result):  # numbers that were there are gone
+            self._carried.pop(storage_key(result), None)
         if bad is None:
             for fault in faults:
                 self._hide(fault, ran, made)

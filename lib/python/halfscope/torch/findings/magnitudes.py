@@ -1,4 +1,4 @@
-"""Magnitudes of an operation's result, and sums of scores and a mask that a format makes infinite."""
+"""Magnitudes and errors of an operation's result, and sums of scores and a mask that a format makes infinite."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ def below_minimum(terms: tuple, half_step: float) -> Below | None:
         if bool(elements.any()):
             return Below(elements, float(-torch.where(elements, scores, 0.0).min()))
     return None
+
+
+def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:
+    """Norm of the difference over that of `exact`, of the elements that are finite in both; 0 where `exact` is 0."""
+    a, b = result.detach().float(), exact.detach().float()
+    if not bool(a.isfinite().all()) or not bool(b.isfinite().all()):
+        both = a.isfinite() & b.isfinite()
+        a, b = a[both], b[both]
+    norm = float(torch.linalg.vector_norm(b)) if b.numel() else 0.0
+    return float(torch.linalg.vector_norm(a - b)) / norm if norm else 0.0

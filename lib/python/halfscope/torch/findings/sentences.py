@@ -23,7 +23,8 @@ def finding_of(fault: Fault, others: list[Fault], remedy: Remedy, sure: str) -> 
 def untried_finding(fault: Fault, seen: str) -> Finding:
     """A finding of a run that goes on; seen: where."""
     sure = f"{seen}; the remedy was not tried: {_CALL} tries it"
-    return finding_of(fault, [fault], remedies_of(fault)[0], sure)
+    known = [fault] if fault.forward is None else [fault.forward, fault]
+    return finding_of(fault, known, remedies_of(fault)[0], sure)
 
 
 def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | None, sure: str) -> Finding:

@@ -45,7 +45,7 @@ class Trail:
                 constants.append(constant)
         return Made(
             operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
-            row=ran.operation if forward is None else forward.row or forward.tensor,
+            row=row_of(ran),
             module="" if ran.place is None else ran.place.module,
             site=site,
             constants=constants,
@@ -84,6 +84,11 @@ class Trail:
             found += nearer
             level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
         return found
+
+
+def row_of(ran: Call) -> str:
+    """The operation's name in its module, apart from others of its kind; without a module its own."""
+    return ran.operation if ran.forward is None else ran.forward.row or ran.forward.tensor
 
 
 def exponent_of(args: tuple) -> float | None:

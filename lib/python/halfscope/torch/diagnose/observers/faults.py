@@ -6,7 +6,6 @@ import torch
 
 import halfscope
 from halfscope.formats import Format
-from halfscope.torch.diagnose.observers.losses import relative_error
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
@@ -15,6 +14,7 @@ from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
+from halfscope.torch.findings.magnitudes import relative_error
 from halfscope.torch.findings.operands import Operand, operand_of
 from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors
 from halfscope.torch.private import storage_key

@@ -11,6 +11,7 @@ from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
 from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.magnitudes import relative_error
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.table import TABLE, Kind, Trait, named
 
@@ -109,13 +110,3 @@ class Losses(Observer):
     def stalled(self) -> list[Total]:
         """Totals of many terms that are off by more than the terms' own rounding explains."""
         return [total for total in self.totals.values() if len(total.rows) >= _MANY and total.error > _STALLED]
-
-
-def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:
-    """Norm of the difference over that of `exact`, of the elements that are finite in both; 0 where `exact` is 0."""
-    a, b = result.detach().float(), exact.detach().float()
-    if not bool(a.isfinite().all()) or not bool(b.isfinite().all()):
-        both = a.isfinite() & b.isfinite()
-        a, b = a[both], b[both]
-    norm = float(torch.linalg.vector_norm(b)) if b.numel() else 0.0
-    return float(torch.linalg.vector_norm(a - b)) / norm if norm else 0.0

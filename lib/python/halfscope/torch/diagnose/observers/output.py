@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from halfscope.torch.diagnose.observers.faults import Faults
-from halfscope.torch.diagnose.observers.losses import relative_error
 from halfscope.torch.events.observer import Observer
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
+from halfscope.torch.findings.magnitudes import relative_error
 from halfscope.torch.findings.trail import first_tensor
 
 
