@@ -42,6 +42,13 @@ HIDERS: dict[str, Function] = {
     "softmax of -": lambda h: torch.softmax(-h.abs(), -1),
     "nothing": lambda h: h,
 }
+USES: dict[str, Callable[[Any, Any], Any]] = {  # of the infinite h and of its operand x
+    "a comparison": lambda h, x: torch.where(h > 100, 1.0, x),
+    "a comparison of its size": lambda h, x: x * (h.abs() < 100),
+    "a comparison that it changes": lambda h, x: torch.where(h > 1e9, x, 2 * x),
+    "nothing": lambda h, x: x,
+    "a sum": lambda h, x: x + 1e-5 * h,
+}
 
 
 class Chain(nn.Module):
@@ -55,6 +62,18 @@ class Chain(nn.Module):
         return self._hider(self._birth(self.scale * x))
 
 
+class Used(Chain):
+    """An operation whose result is used beside its operand."""
+
+    def __init__(self, birth: str, use: str) -> None:
+        super().__init__(birth, "nothing")
+        self._use = USES[use]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.scale * x
+        return self._use(self._birth(x), x)
+
+
 X = torch.tensor([[25000.0, 2.0, -3.0, 1.0], [-2.0, 24000.0, 1.0, 2.0]])
 
 
@@ -63,11 +82,11 @@ def step(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return model(x).float().sum() * 64
 
 
-def is_harmless(birth: str, hider: str) -> bool:
+def is_harmless(birth: str, behind: str, kind_of_model: type[Chain] = Chain) -> bool:
     """Whether PyTorch's own step in FP16 is as in FP32, but for roundings."""
     found = []
     for kind in (torch.float32, torch.float16):
-        model = Chain(birth, hider).to(kind)
+        model = kind_of_model(birth, behind).to(kind)
         loss = step(model, X.to(kind))
         loss.backward()
         found.append(torch.cat([loss.detach()[None], model.scale.grad.float()]))
@@ -150,3 +169,11 @@ def test_numbers_that_were_written_over_carry_nothing(birth: str, hider: str) ->
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, X).backward()
     assert emulated.verdict().startswith(line)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("birth", BIRTHS)
+def test_a_diagnosis_tells_no_infinity_that_is_only_compared(birth: str, use: str) -> None:
+    model = Used(birth, use)
+    found = diagnose(model, lambda: step(model, X))
+    assert (found.fault is None) == is_harmless(birth, use, Used), str(found)

@@ -13,7 +13,7 @@ from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.diagnose.silent.lost_digits import LOST_DIGITS
 from halfscope.torch.diagnose.silent.silent import Steps, findings_of
 from halfscope.torch.diagnose.silent.silent_table import SILENT, STORED
-from halfscope.torch.diagnose.trials import faults_of, mend
+from halfscope.torch.diagnose.trials import excuse_unused, faults_of, mend
 from halfscope.torch.diagnose.wrong_in_fp32 import finding_in_fp32
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
@@ -84,6 +84,7 @@ def diagnose(
         if not exact.is_finite:
             return Diagnosis([finding_in_fp32(session, exact)], _about(session, exact, exact), session.runs)
         outcome = session.run()
+        excuse_unused(outcome, exact)
         steps = Steps(session, outcome, exact)
         findings = _of_lost_digits(steps) or [*mend(session, outcome, exact), *findings_of(STORED, steps)]
         if not findings:

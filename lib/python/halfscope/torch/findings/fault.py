@@ -49,6 +49,11 @@ class Fault:
     forward: Fault | None = None  # a gradient's: the fault of the same operation in the forward pass
     reaches_loss: bool = False
     has_weight: bool = False  # whether a parameter is among the operands
+    is_unused: bool = False  # it ends in a comparison, or nowhere, in a step that is as in FP32
+
+    def end_unused(self) -> None:
+        """The step is over, and as in FP32: an infinity that nothing hid was only compared, or not used at all."""
+        self.is_unused = self.region == "forward" and not (self.reaches_loss or self.nan_at or self.hidden_by)
 
     @property
     def ratio(self) -> float:
@@ -69,6 +74,8 @@ class Fault:
     @property
     def is_harmless(self) -> bool:
         """Whether what follows is as in FP32: an infinity that a softmax turns into zero, say."""
+        if self.is_unused:
+            return True
         if self.reaches_loss or self.nan_at is not None or self.hidden_by is None:
             return False
         return self.damage is not None and self.damage < 0.01
