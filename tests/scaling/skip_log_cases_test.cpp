@@ -39,7 +39,7 @@ TEST_CASE("other lines of a training between overflows are steps that nobody cou
 }
 
 TEST_CASE("scales that are none, and steps that no run has, are not read as others", "[skip_log]") {
-  for (const char* scale : {"inf", "-inf", "nan", "-1", "0", "1e300"}) {
+  for (const char* scale : {"inf", "-inf", "nan", "-1", "0", "1e300", "1e400", "1e-400"}) {
     INFO(scale);
     const SkipLog log = read_log({"step,loss_scale", "1,65536", std::string("2,") + scale, "3,65536"});
     CHECK(log.bad_scale_line == 3);
@@ -204,6 +204,53 @@ TEST_CASE("a log without a scaler bounds no skips", "[skip_log]") {
   const SkipLog log = read_log({"step,loss_scale", "50,1", "100,1"});
   CHECK_FALSE(log.has_scaler);
   CHECK(log.most_skipped() == std::nullopt);
+}
+
+TEST_CASE("a fall in a hole takes no more skips than the hole has steps", "[skip_log]") {
+  const SkipLog deep = read_log({"step,loss_scale", "1,65536", "2,65536", "4,1"});
+  CHECK(deep.skipped_in_holes == 1);
+  CHECK(deep.least_skipped() <= *deep.most_skipped());
+  // A counter of the line behind the hole explains the fall.
+  const auto line = [](int iteration, const char* scale, int skipped) {
+    return iteration_line(iteration, scale, skipped);
+  };
+  const SkipLog counted =
+      read_log({line(10, "64.0", 0), line(20, "64.0", 0), line(40, "16.0", 2), line(50, "16.0", 0)});
+  CHECK(counted.skipped == 2);
+  CHECK(counted.skipped_in_holes == 0);
+}
+
+TEST_CASE("numbers of a kind that a line has twice are named", "[skip_log]") {
+  struct Case {
+    Lines lines;
+    const char* name;
+  };
+  const std::vector<Case> cases{
+      {{"step=1 loss_scale=64 disc/loss_scale=32", "step=2 loss_scale=32 disc/loss_scale=16"},
+       "'disc/loss_scale' (line 1)"},
+      {{"step=1 loss_scale_G=64 loss_scale_D=8", "step=2 loss_scale_G=32 loss_scale_D=8"},
+       "'loss_scale_D' (line 1)"},
+      {{R"({"step": 1, "loss_scale": 64, "loss_scale": 8})", R"({"step": 2, "loss_scale": 32})"},
+       "'loss_scale' (line 1)"},
+      {{"step:1 - loss_scale:64 - actor/grad_norm:1.5 - critic/grad_norm:2.5",
+        "step:2 - loss_scale:32 - actor/grad_norm:1.5 - critic/grad_norm:2.5"},
+       "'critic/grad_norm' (line 1)"},
+  };
+  for (const auto& [lines, name] : cases) {
+    INFO(name);
+    const SkipLog log = read_log(lines);
+    CHECK(text_of(log) == "1 finite at 64, 2 skipped at 64");
+    REQUIRE(log.notes.size() == 2);
+    check_says(log.notes[1], {name, "--columns"});
+  }
+  CHECK(read_log({"step=1 loss_scale=64 loss_scale=64"}).notes.size() == 1);
+}
+
+TEST_CASE("the step of a line that counts within an epoch is named by what stands before it", "[skip_log]") {
+  const SkipLog log =
+      read_log({"mmengine - INFO - Epoch(train)  [1][   50/29572]  grad_norm: 2.5  loss: 53.0"});
+  REQUIRE(log.notes.size() == 1);
+  check_says(log.notes[0], {"step = the number behind Epoch"});
 }
 
 }  // namespace

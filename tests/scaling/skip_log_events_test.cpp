@@ -38,6 +38,14 @@ TEST_CASE("a restart writes a step of an event file again", "[skip_log]") {
   CHECK(text_of(read(bytes)) == "1 finite at 64, 2 finite at 64");
 }
 
+TEST_CASE("a second scale of an event file is named", "[skip_log]") {
+  const std::string bytes = event_file_head() + scalar_record(1, "G/loss_scale", 64) +
+                            scalar_record(1, "D/loss_scale", 8) + scalar_record(2, "G/loss_scale", 32);
+  const SkipLog log = read(bytes);
+  CHECK(text_of(log) == "1 finite at 64, 2 skipped at 64");
+  check_says(log.notes.back(), {"'D/loss_scale'", "--columns"});
+}
+
 TEST_CASE("an event file that was cut is read up to its last whole record", "[skip_log]") {
   const std::string head = event_file_head() + scalar_record(1, "loss_scale", 64),
                     last = scalar_record(2, "loss_scale", 32);

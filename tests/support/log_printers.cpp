@@ -1,6 +1,7 @@
 // Lines of logs as trainers print them: one entry of the table per trainer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -245,7 +246,8 @@ std::span<const LogPrinter> log_printers() {
 
 std::vector<std::string> printed(const RandomRun& run, const LogPrinter& printer, std::int64_t every,
                                  LogHole hole) {
-  log_printers_of_tests::Printing printing(printer, every, hole, static_cast<std::int64_t>(run.steps.size()));
+  const std::int64_t total = std::max(std::ssize(run.steps), std::ssize(run.attempt));
+  log_printers_of_tests::Printing printing(printer, every, hole, total);
   std::size_t begin = 0;
   LogCounters checkpoint;
   for (const RunStep& step : run.attempt) {

@@ -90,10 +90,13 @@ void print_what_is_unsure(const SkipLog& log) {
   if (!log.counts_steps)
     print_note("No line counts steps: the skipped ones are numbered one by one, and others are not known.");
   if (log.unknown_steps > 0) {
-    print_note(
-        fmt::format("{} steps lie in holes between the log's lines, or where an attempt broke off: they may "
-                    "have been skipped or not, and 'greatest' takes them as overflows.",
-                    log.unknown_steps));
+    const std::string steps = log.unknown_steps == 1
+                                  ? "1 step lies in a hole"
+                                  : fmt::format("{} steps lie in holes", log.unknown_steps);
+    print_note(fmt::format(
+        "{} between the log's lines, or where an attempt broke off: they may have been skipped or "
+        "not, and 'greatest' takes them as overflows.",
+        steps));
   }
   if (!log.counts_skips && log.open_steps == 0)
     print_note(

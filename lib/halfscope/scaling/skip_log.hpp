@@ -27,6 +27,10 @@ struct LoggedStep {
 struct LogColumns {
   std::string step, scale, norm, loss;
   bool scale_is_log2 = false;
+
+  [[nodiscard]] bool is_given() const {
+    return !(step.empty() && scale.empty() && norm.empty() && loss.empty());
+  }
 };
 
 /// "step=iter,loss_scale=lg_scale:log2": what stands for step, loss_scale, grad_norm and loss. Throws

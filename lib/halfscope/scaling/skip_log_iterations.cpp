@@ -74,16 +74,15 @@ class IterationLog {
   void add(const CountedIterations& counted) {
     const IterationLine& line = counted.line;
     const LogWindow window = window_before(counted);
-    if (window.after_hole) {
-      log_.unknown_steps += window.first - begin_;
-      if (known_ > 0 && line.scale) log_.skipped_in_holes += halvings_between(known_, *line.scale);
-    }
+    const std::int64_t skipped = log_.skipped;
+    const double before = known_;
     if (window.after_hole) known_ = 0;
     if (is_open(counted, window)) {
       add_open(line, window);
     } else {
       add_whole(counted, window);
     }
+    if (window.after_hole) add_hole(window.first - begin_, line, {before, log_.skipped - skipped});
     log_.next_scale = known_ > 0 ? std::optional(known_) : std::nullopt;
     begin_ = window.last;
     skipped_ += counted.uncounted();
@@ -95,6 +94,21 @@ class IterationLog {
   }
 
  private:
+  /// The scale before a hole, 0 where it is unknown, and the skipped steps of the line behind it.
+  struct AroundHole {
+    double scale;
+    std::int64_t skipped;
+  };
+
+  /// A fall of the scale that the line's own skips do not explain took place in the hole, at one step or more
+  /// of it: a scaler may lower its scale by more than half.
+  void add_hole(std::int64_t steps, const IterationLine& line, const AroundHole& around) {
+    log_.unknown_steps += steps;
+    if (around.scale == 0 || !line.scale) return;
+    const std::int64_t fallen = halvings_between(around.scale, *line.scale) - around.skipped;
+    log_.skipped_in_holes += std::clamp<std::int64_t>(fallen, 0, steps);
+  }
+
   /// The steps that the line counts; a gap longer than usual is a hole.
   [[nodiscard]] LogWindow window_before(const CountedIterations& counted) const {
     const std::int64_t last = counted.line.iteration + skipped_ + counted.uncounted(),
@@ -113,12 +127,13 @@ class IterationLog {
     return window.after_hole && !is_counted && (lines || window.size() > 1);
   }
 
-  /// The last step alone, at whatever scale.
+  /// The last step alone, at whatever scale: without a norm it may have been skipped too.
   void add_open(const IterationLine& line, const LogWindow& window) {
     log_.unknown_steps += window.size() - 1;
     LoggedStep last{.scale = line.scale.value_or(1), .grad_norm = line.grad_norm, .low = 0};
     if (has_no_norm(line)) last.grad_norm.reset();
     last.lost = line.is_lost;
+    log_.unseen_steps += last.grad_norm || last.lost ? 0 : 1;
     add_window({window.last - 1, window.last, true, window.line}, {}, last, log_);
     known_ = line.scale.value_or(0);
   }

@@ -189,13 +189,18 @@ void SkipLogReader::add(const IterationLine& line) {
     since_iteration_.clear();
     return;
   }
-  std::optional<bool> repeats_overflows;  // whether the first line that is repeated had some
+  std::optional<std::vector<OverflowLine>> repeated;  // by the first line that stands again
   for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())
-    repeats_overflows = !iterations_.back().overflows.empty();
-  if (repeats_overflows && iterations_.empty()) ++runs_;
-  const bool is_open = repeats_overflows && (*repeats_overflows || !since_iteration_.empty());
-  iterations_.push_back(
-      {line, std::exchange(since_iteration_, {}), is_open ? LogGap::restart : LogGap::none});
+    repeated = std::move(iterations_.back().overflows);
+  if (repeated && iterations_.empty()) ++runs_;
+  const bool is_open = repeated && (!repeated->empty() || !since_iteration_.empty());
+  std::vector<OverflowLine> overflows = std::exchange(since_iteration_, {});
+  // A line that counts updates does not count skips before the checkpoint, which the first attempt printed.
+  if (is_open && line.format == "fairseq") {
+    std::erase_if(*repeated, [](const OverflowLine& overflow) { return overflow.ends; });
+    overflows.insert(overflows.begin(), repeated->begin(), repeated->end());
+  }
+  iterations_.push_back({line, std::move(overflows), is_open ? LogGap::restart : LogGap::none});
 }
 
 /// The exception is printed by every rank, and its text stands in the traceback too.

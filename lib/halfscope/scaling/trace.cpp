@@ -35,7 +35,10 @@ const Json& gradients_of(const Json& record) {
   if (record.contains("blocks"))
     throw InvalidArgument(
         "it was watched for a block format, whose blocks have scales of their own; watch it for fp16");
-  if (found == record.end()) throw InvalidArgument(fmt::format("it lacks 'gradients'; {}", how_to_record));
+  if (found == record.end())
+    throw InvalidArgument(fmt::format(
+        "it lacks 'gradients'; {}; a log of another trainer is read with --columns loss_scale=scale",
+        how_to_record));
   return *found;
 }
 
@@ -60,14 +63,28 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
+/// Whether a line of JSON has a key, given with its quotes, in its outermost object.
+bool has_own_key(std::string_view line, std::string_view key) {
+  int depth = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '{') ++depth;
+    if (line[i] == '}') --depth;
+    if (line[i] != '"') continue;
+    if (depth == 1 && line.substr(i).starts_with(key)) return true;
+    for (++i; i < line.size() && line[i] != '"'; ++i) i += line[i] == '\\' ? 1 : 0;
+  }
+  return false;
+}
+
 /// Whether a line is meant as a step, right or wrong.
 bool looks_like_step(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (!line.starts_with('{')) return false;
   const auto has = [&](std::string_view key) { return line.find(key) != std::string_view::npos; };
   if (has(history_key)) return false;
-  if (has("\"gradients\"") || has("\"scale\"")) return true;
-  const bool is_log = has("loss_scale") || has("grad_scale") || has("grad_norm") || has("\"loss\"");
+  if (has_own_key(line, "\"gradients\"") || has_own_key(line, "\"scale\"")) return true;
+  const bool is_log =
+      has("loss_scale") || has("grad_scale") || has("grad_norm") || has("\"loss\"") || has("\"scale\"");
   return has("\"step\"") && !is_log;
 }
 
@@ -162,6 +179,7 @@ std::optional<SkipLog> read_trace_or_log(const std::filesystem::path& path,
     });
   }
   std::optional<bool> is_trace;
+  if (columns.is_given()) is_trace = false;
   const auto take_line = [&](std::size_t number, std::string_view content, LineEnd end) {
     if (!is_trace && !is_blank(content)) is_trace = looks_like_step(content);
     if (!is_trace.value_or(false))

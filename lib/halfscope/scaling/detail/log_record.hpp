@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace halfscope {
   return role == LogRole::global_step || role == LogRole::step || role == LogRole::batch;
 }
 
+[[nodiscard]] inline bool is_value_role(LogRole role) {
+  return role == LogRole::scale || role == LogRole::scale_log2 || role == LogRole::norm ||
+         role == LogRole::loss;
+}
+
 /// The first field of each role.
 struct LogRecord {
   std::int64_t line = 0;
@@ -25,6 +31,7 @@ struct LogRecord {
   bool is_filtered = false;  ///< its loss leaves out losses that are not finite
   bool is_numbered = true;   ///< false: its step is a count of records
   std::array<std::optional<LogField>, log_roles> fields{};  ///< by role
+  std::vector<std::string_view> others{};  ///< names of scales, norms and losses that are left out
 
   [[nodiscard]] const std::optional<LogField>& at(LogRole role) const {
     return fields[static_cast<std::size_t>(role)];
@@ -37,7 +44,11 @@ struct LogRecord {
   [[nodiscard]] bool is_empty() const { return !has_step() && !has_values(); }
   void take(const LogField& field) {
     auto& place = fields[static_cast<std::size_t>(field.role)];
-    if (!place) place = field;
+    if (!place) {
+      place = field;
+    } else if (is_value_role(field.role) && (place->name != field.name || place->value != field.value)) {
+      others.push_back(field.name);
+    }
   }
 };
 
@@ -60,6 +71,7 @@ class LogRecordSteps {
   /// are none before it.
   [[nodiscard]] std::optional<std::int64_t> skipped_since(std::int64_t step, double skipped);
   void note_names(const LogRecord& record, const SkipLogSink& sink);
+  void note_others(const LogRecord& record, const SkipLogSink& sink);
 
   std::string_view format_;
   double epoch_ = -1, first_epoch_ = -1, raw_ = 0;
@@ -70,6 +82,7 @@ class LogRecordSteps {
   };
   std::vector<Counter> counters_;
   std::array<bool, log_roles> noted_{};
+  std::set<std::string_view> noted_others_;
 };
 
 }  // namespace halfscope

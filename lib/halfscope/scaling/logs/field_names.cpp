@@ -73,6 +73,12 @@ std::size_t hash_of(std::string_view name) {
   return static_cast<std::size_t>(hash >> 32);
 }
 
+/// "loss_scale" of "loss_scale_g" and "loss_scale_0", as runs with several scalers print them.
+std::string_view without_letter(std::string_view name) {
+  const bool has_letter = name.size() > 2 && name[name.size() - 2] == '_';
+  return has_letter ? name.substr(0, name.size() - 2) : name;
+}
+
 LogRole usual_role(std::string_view name) {
   if (has_one_of(name, no_values)) return LogRole::none;
   if (std::ranges::any_of(no_value_starts, [&](std::string_view start) { return name.starts_with(start); }))
@@ -81,12 +87,12 @@ LogRole usual_role(std::string_view name) {
   if (is_one_of(name, steps)) return LogRole::step;
   if (is_one_of(name, batches)) return LogRole::batch;
   if (name == "epoch" || name == "train") return LogRole::epoch;
-  if (ends_with_one_of(name, scale_ends)) {
+  if (ends_with_one_of(without_letter(name), scale_ends)) {
     if (name.starts_with("lg_") || name.starts_with("log2_")) return LogRole::scale_log2;
     return name.starts_with("log_") ? LogRole::none : LogRole::scale;
   }
   if (is_one_of(name, scales)) return LogRole::scale;
-  if (ends_with_one_of(name, norm_ends)) return LogRole::norm;
+  if (ends_with_one_of(without_letter(name), norm_ends)) return LogRole::norm;
   if (is_one_of(name, losses)) return LogRole::loss;
   if (is_one_of(name, overflows)) return LogRole::overflow;
   return is_one_of(name, skip_counts) ? LogRole::skipped : LogRole::none;

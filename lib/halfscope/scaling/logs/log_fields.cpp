@@ -51,6 +51,14 @@ std::optional<double> take_word_number(std::string_view& text) {
   return std::nullopt;
 }
 
+/// A number that is too large or too small for a double: infinity or 0.
+double beyond_double(std::string_view digits) {
+  const bool is_small = digits.find("e-") != std::string_view::npos ||
+                        digits.find("E-") != std::string_view::npos || digits.starts_with('.') ||
+                        digits.starts_with("0.");
+  return is_small ? 0 : std::numeric_limits<double>::infinity();
+}
+
 /// Place of the number behind a name: past "=", ":", "|", brackets, quotes, and a call such as "tensor(".
 std::optional<std::size_t> value_begin(std::string_view text, std::size_t at, bool& has_mark) {
   const auto at_one_of = [&](std::string_view marks) {
@@ -192,6 +200,7 @@ std::optional<double> take_any_number(std::string_view& text) {
     double value = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (error == std::errc{}) number = value;
+    if (error == std::errc::result_out_of_range) number = beyond_double({rest.data(), end});
     if (number) rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
   }
   if (!number) return std::nullopt;

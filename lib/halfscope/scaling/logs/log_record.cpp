@@ -98,9 +98,24 @@ void LogRecordSteps::note_names(const LogRecord& record, const SkipLogSink& sink
   for (const auto& field : record.fields) {
     if (!field || field->role == LogRole::epoch || noted_[static_cast<std::size_t>(field->role)]) continue;
     noted_[static_cast<std::size_t>(field->role)] = true;
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", words_of(field->role), escaped(field->name));
+    const auto& epoch = record.at(LogRole::epoch);
+    const bool is_behind_epoch = field->role == LogRole::batch && epoch && epoch->name == field->name;
+    text += fmt::format("{}{} = {}{}", text.empty() ? "" : ", ", words_of(field->role),
+                        is_behind_epoch ? "the number behind " : "", escaped(field->name));
   }
   if (!text.empty()) sink.note(fmt::format("Read as: {} (line {}).", text, record.line));
+}
+
+void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sink) {
+  std::string text;
+  for (const std::string_view name : record.others) {
+    if (noted_others_.insert(name).second)
+      text += fmt::format("{}'{}'", text.empty() ? "" : ", ", escaped(name));
+  }
+  if (!text.empty())
+    sink.note(
+        fmt::format("Other numbers of the kind are left out: {} (line {}); --columns says which one to read.",
+                    text, record.line));
 }
 
 void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink) {
@@ -144,6 +159,7 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
                      line.skipped || record.at(LogRole::overflow);
   if (!tells) return;
   note_names(record, sink);
+  note_others(record, sink);
   if (flagged && sink.overflow) sink.overflow(*flagged);
   sink.iteration(line);
 }

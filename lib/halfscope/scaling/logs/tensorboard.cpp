@@ -146,7 +146,11 @@ class EventLog {
     if (record.line == 0) record.line = number;
     record.take({LogRole::global_step, "step", static_cast<double>(step)});
     auto& place = record.fields[static_cast<std::size_t>(role)];
-    if (!place || place->name == tag) place = LogField{role, tag, *scalar};  // a restart writes a step again
+    if (!place || place->name == tag) {  // a restart writes a step again
+      place = LogField{role, tag, *scalar};
+    } else {
+      record.take({role, tag, *scalar});
+    }
   }
 
   LogNames names_;
