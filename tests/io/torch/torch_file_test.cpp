@@ -167,7 +167,6 @@ TEST_CASE("a pickle that would run something is refused by the name of it", "[to
   check_says(refusal(whole("\x8c\x05posix\x8c\x06system\x93")), {"\"posix.system\""});  // STACK_GLOBAL
   check_says(refusal(whole(global("torch._utils", "_rebuild_tensor_v2.__globals__") + ")R")),
              {"__globals__"});
-  check_says(refusal(whole(global("argparse", "Namespace") + ")\x81}b")), {"\"argparse.Namespace\""});
   check_says(refusal(whole("(" + text("x") + "iposix\nsystem\n")), {"INST"});
   check_says(refusal(whole("(" + text("x") + "o")), {"OBJ"});
   check_says(refusal(whole("\x82\x01")), {"EXT1"});
@@ -177,8 +176,41 @@ TEST_CASE("a pickle that would run something is refused by the name of it", "[to
   check_says(refusal(whole("N}b")), {"sets the state"});
   check_says(refusal(whole("N)R")), {"calls what is no function"});
   check_says(refusal(whole(tuple(text("module") + "NNNN") + "Q")), {"no storage of PyTorch's"});
-  const std::string named(5000, 'm');
-  check_says(refusal(whole(global(named, "x"))), {"mmm"});
+  check_says(refusal(whole(global("importlib.util", "find_spec") + ")R")), {"\"importlib.util.find_spec\""});
+}
+
+TEST_CASE("objects of other classes stay closed, whatever is done to them", "[torch_file]") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& value) {
+    return open_tensor_file(folder.put("t.pt", torch_zip_bytes(whole(value), numbers)));
+  };
+  const std::string made = global("argparse", "Namespace") + ")\x81";
+  const std::vector<std::string> objects{
+      global("argparse", "Namespace"),                                // the class alone
+      made,                                                           // NEWOBJ
+      made + "}b",                                                    // and its state
+      global("pathlib", "PosixPath") + tuple(text("a")) + "R",        // REDUCE
+      global("fractions", "Fraction") + ")}\x92",                     // NEWOBJ_EX
+      global("my.module", "Dict") + ")R" + text("k") + "Ns",          // SETITEM
+      global("my.module", "Dict") + ")R(" + text("k") + "Nu",         // SETITEMS
+      global("my.module", "List") + ")RNa",                           // APPEND
+      global("my.module", "List") + ")R(NNe",                         // APPENDS
+      global("my.module", "Set") + ")R(NN\x90",                       // ADDITEMS
+      global("my.module", "Other") + tuple(whole_tensor) + "R",       // a tensor within
+      global("my.module", "maker") + ")R" + tuple(integer(1)) + "R",  // the result called again
+      global(std::string(5000, 'm'), "x"),
+  };
+  for (const std::string& object : objects) {
+    INFO(object);
+    const auto file = read("}(" + text("w") + whole_tensor + text("args") + object + "u");
+    CHECK(elements_of(*file) == six);
+    REQUIRE(file->skipped().size() == 1);
+    CHECK(file->skipped()[0].name == "args");
+    check_says(file->skipped()[0].reason, {"an object of ", "stays closed"});
+  }
+  const auto alone = read(made);
+  CHECK(alone->tensors().empty());
+  check_says(alone->skipped().at(0).reason, {"argparse.Namespace"});
 }
 
 TEST_CASE("pickles that break their format are refused", "[torch_file]") {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <halfscope/io/detail/parse_error.hpp>
@@ -9,6 +10,30 @@
 #include <halfscope/io/pickle/detail/torch_globals.hpp>
 
 namespace halfscope {
+namespace {
+
+/// Modules whose functions run programs or Python, or reach into other objects: pickles that attack name
+/// them.
+constexpr std::array<std::string_view, 36> modules_that_run{
+    "os",       "posix",    "nt",       "subprocess", "sys",      "io",       "shutil",     "socket",
+    "runpy",    "pty",      "code",     "codeop",     "commands", "ctypes",   "importlib",  "pickle",
+    "_pickle",  "marshal",  "operator", "timeit",     "pip",      "bdb",      "pdb",        "asyncio",
+    "urllib",   "http",     "requests", "types",      "inspect",  "builtins", "webbrowser", "tempfile",
+    "platform", "cProfile", "trace",    "__builtin__"};
+/// Classes among the builtins.
+constexpr std::array<std::string_view, 8> plain_builtins{"object", "slice", "range", "frozenset",
+                                                         "bytes",  "str",   "bool",  "tuple"};
+
+bool serves_to_run_code(std::string_view module, std::string_view name) {
+  const auto has = [](const auto& names, std::string_view wanted) {
+    return std::ranges::find(names, wanted) != names.end();
+  };
+  if (name.find("__") != std::string_view::npos) return true;
+  if (!has(modules_that_run, module.substr(0, module.find('.')))) return false;
+  return !(module.ends_with("builtins") || module == "__builtin__") || !has(plain_builtins, name);
+}
+
+}  // namespace
 
 std::string_view PickleMachine::text(ValueId id) const {
   const PickleValue& value = values_[id];
@@ -26,11 +51,14 @@ void PickleMachine::push_global(std::string_view module, std::string_view name) 
   const auto found = std::ranges::find_if(
       torch_globals, [&](const TorchGlobal& known) { return known.module == module && known.name == name; });
   if (found == torch_globals.end()) {
-    const std::string full = excerpt(fmt::format("{}.{}", module.substr(0, 100), name.substr(0, 100)));
-    fail(fmt::format(
-        "it names {}, which builds no tensor; nothing is imported or run. Load the file in Python "
-        "and save its tensors alone, as a dictionary",
-        full));
+    const std::string full = fmt::format("{}.{}", module.substr(0, 100), name.substr(0, 100));
+    if (serves_to_run_code(module, name))
+      fail(fmt::format(
+          "it names {}, which serves to run code, and no checkpoint needs; nothing is imported or "
+          "run. Do not load the file in Python",
+          excerpt(full)));
+    push({.kind = ValueKind::closed, .text = *classes_.insert(full).first});
+    return;
   }
   push({ValueKind::global, found - torch_globals.begin()});
 }
@@ -68,6 +96,10 @@ void PickleMachine::call() {
 }
 
 void PickleMachine::call_global(ValueId function, ValueId arguments) {
+  if (values_[function].kind == ValueKind::closed) {
+    push({.kind = ValueKind::closed, .text = values_[function].text});
+    return;
+  }
   if (values_[function].kind != ValueKind::global) fail("it calls what is no function");
   if (values_[arguments].kind != ValueKind::tuple) fail("it calls a function without a tuple of arguments");
   const TorchGlobal& global = torch_globals[static_cast<std::size_t>(values_[function].integer)];
@@ -141,11 +173,18 @@ void PickleMachine::push_tensor(const std::vector<ValueId>& arguments, ValueId t
   push({ValueKind::tensor, offset, {}, {arguments[0], arguments[2], arguments[3], type}});
 }
 
+/// NEWOBJ_EX: a class, arguments, and arguments by name.
+void PickleMachine::call_with_names() {
+  static_cast<void>(pop());
+  call();
+}
+
 /// The state is left out: attributes of a dictionary or of a tensor hold no elements.
 void PickleMachine::build() {
   static_cast<void>(pop());
   const ValueKind kind = values_[top()].kind;
-  if (kind != ValueKind::dict && kind != ValueKind::tensor) fail("it sets the state of what has none");
+  const bool has_state = kind == ValueKind::dict || kind == ValueKind::tensor || kind == ValueKind::closed;
+  if (!has_state) fail("it sets the state of what has none");
 }
 
 }  // namespace halfscope

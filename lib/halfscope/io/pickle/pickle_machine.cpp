@@ -68,11 +68,11 @@ const PickleMachine::Opcode PickleMachine::opcodes[] = {
     {'Q', "BINPERSID", &PickleMachine::persistent},
     {'R', "REDUCE", &PickleMachine::call},
     {0x81, "NEWOBJ", &PickleMachine::call},
+    {0x92, "NEWOBJ_EX", &PickleMachine::call_with_names},
     {'b', "BUILD", &PickleMachine::build},
     {'P', "PERSID", nullptr},
     {'i', "INST", nullptr},
     {'o', "OBJ", nullptr},
-    {0x92, "NEWOBJ_EX", nullptr},
     {0x82, "EXT1", nullptr},
     {0x83, "EXT2", nullptr},
     {0x84, "EXT4", nullptr},
@@ -236,24 +236,28 @@ void PickleMachine::set_to_mark() {
   push_other();
 }
 
+/// Items of a closed object stay unknown as the rest of it.
 void PickleMachine::append() {
   const ValueId item = pop();
+  if (is_closed_on_top()) return;
   container_on_top(ValueKind::list).items.push_back(item);
 }
 
 void PickleMachine::append_to_mark() {
   const std::vector<ValueId> items = pop_to_mark();
+  if (is_closed_on_top()) return;
   std::vector<ValueId>& list = container_on_top(ValueKind::list).items;
   list.insert(list.end(), items.begin(), items.end());
 }
 
 void PickleMachine::drop_items() {
   drop_to_mark();
-  static_cast<void>(container_on_top(ValueKind::other));
+  if (!is_closed_on_top()) static_cast<void>(container_on_top(ValueKind::other));
 }
 
 void PickleMachine::set_item() {
   const ValueId value = pop(), key = pop();
+  if (is_closed_on_top()) return;
   std::vector<ValueId>& items = container_on_top(ValueKind::dict).items;
   items.insert(items.end(), {key, value});
 }
@@ -261,6 +265,7 @@ void PickleMachine::set_item() {
 void PickleMachine::set_items_to_mark() {
   const std::vector<ValueId> added = pop_to_mark();
   if (added.size() % 2 != 0) fail("a key of a dictionary has no value");
+  if (is_closed_on_top()) return;
   std::vector<ValueId>& items = container_on_top(ValueKind::dict).items;
   items.insert(items.end(), added.begin(), added.end());
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
@@ -28,7 +29,7 @@ class TensorWalk {
       pickle_.fail(
           fmt::format("containers refer to each other more than {} times", PickleMachine::most_values));
     const PickleValue& value = pickle_[id];
-    if (value.kind == ValueKind::tensor) add(name, id);
+    if (value.kind == ValueKind::tensor || value.kind == ValueKind::closed) add(name, id);
     if (value.kind == ValueKind::list || value.kind == ValueKind::tuple) {
       for (std::size_t i = 0; i < value.items.size(); ++i)
         below(value.items[i], std::to_string(i), name, depth);
@@ -104,7 +105,8 @@ void check_view(TorchView& view, std::uint64_t held, const std::string& where) {
 
 std::vector<NamedTensor> tensors_below(const PickleMachine& pickle, ValueId root, std::string_view alone) {
   std::vector<NamedTensor> found;
-  if (pickle[root].kind == ValueKind::tensor) return {{std::string(alone), root}};
+  const ValueKind kind = pickle[root].kind;
+  if (kind == ValueKind::tensor || kind == ValueKind::closed) return {{std::string(alone), root}};
   std::string name;
   TensorWalk(pickle, found).into(root, name, 0);
   return found;
@@ -122,6 +124,11 @@ void add_torch_tensors(const PickleMachine& pickle, const std::vector<NamedTenso
                        const StorageFinder& find, FlatTensorFile& file) {
   for (const auto& [name, id] : tensors) {
     const PickleValue& value = pickle[id];
+    if (value.kind == ValueKind::closed) {
+      file.skip({name, fmt::format("an object of {}, which stays closed: nothing is imported or run",
+                                   escaped(value.text))});
+      continue;
+    }
     if (value.items.empty()) {
       file.skip({name, fmt::format("of PyTorch's {}", value.text)});
       continue;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -11,9 +13,11 @@
 namespace halfscope {
 
 /// Goes through the opcodes of one pickle after the other. It imports nothing and calls nothing: a global is
-/// a line of torch_globals, and a call of one builds a value. Memory is bounded by `most_values` and the
-/// bytes, however they refer to each other. Throws InvalidArgument with the byte for any other opcode or
-/// global, by its name, for a pickle that breaks its format, and for one of too many values.
+/// a line of torch_globals, and a call of one builds a value. Any other global, and what its call would
+/// build, is a closed object, of which nothing but the name is known; one that serves to run code is refused.
+/// Memory is bounded by `most_values` and the bytes, however they refer to each other. Throws InvalidArgument
+/// with the byte for such a global, by its name, for any other opcode, for a pickle that breaks its format,
+/// and for one of too many values.
 class PickleMachine {
  public:
   static constexpr std::size_t most_values = std::size_t{1} << 22;
@@ -49,6 +53,7 @@ class PickleMachine {
   [[nodiscard]] ValueId top() const;
   [[nodiscard]] std::vector<ValueId> pop_to_mark();
   [[nodiscard]] PickleValue& container_on_top(ValueKind kind);
+  [[nodiscard]] bool is_closed_on_top() const { return values_[top()].kind == ValueKind::closed; }
   void push_again(ValueId id);
 
   // Opcodes.
@@ -87,6 +92,7 @@ class PickleMachine {
   void global_of_stack();
   void persistent();
   void call();
+  void call_with_names();
   void build();
 
   void push_global(std::string_view module, std::string_view name);
@@ -103,6 +109,7 @@ class PickleMachine {
   std::vector<std::size_t> marks_{};  ///< heights of the stack
   std::size_t copied_ = 0;            ///< pairs, from lists to dictionaries
   std::unordered_map<std::uint64_t, ValueId> memo_{};
+  std::set<std::string, std::less<>> classes_{};  ///< names of those of closed objects
 };
 
 }  // namespace halfscope

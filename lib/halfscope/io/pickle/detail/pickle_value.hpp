@@ -20,6 +20,7 @@ enum class ValueKind : std::uint8_t {
   global,  ///< one of torch_globals
   storage,
   tensor,
+  closed,  ///< an object of a class that is not among torch_globals, or that class: its content stays unknown
 };
 
 struct PickleValue {
@@ -27,7 +28,8 @@ struct PickleValue {
   /// The number; elements of a storage; offset of a tensor in its storage; place of a global in
   /// torch_globals.
   std::int64_t integer = 0;
-  std::string_view text{};  ///< the text; key of a storage; why a tensor is not read
+  std::string_view
+      text{};  ///< the text; key of a storage; why a tensor is not read; class of a closed object
   /// Elements of a container. A storage has its type, a tensor its storage, size, strides and type (or none).
   std::vector<ValueId> items{};
 };

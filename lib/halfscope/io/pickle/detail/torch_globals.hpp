@@ -49,6 +49,9 @@ inline constexpr std::array torch_globals{
     TorchGlobal{"builtins", "int", TorchGlobalKind::plain},
     TorchGlobal{"builtins", "float", TorchGlobalKind::plain},
     TorchGlobal{"builtins", "complex", TorchGlobalKind::plain},
+    TorchGlobal{"__builtin__", "complex", TorchGlobalKind::plain},
+    TorchGlobal{"builtins", "bytearray", TorchGlobalKind::plain},
+    TorchGlobal{"__builtin__", "bytearray", TorchGlobalKind::plain},
     TorchGlobal{"_codecs", "encode", TorchGlobalKind::plain},  // bytes in older protocols
     TorchGlobal{"torch", "device", TorchGlobalKind::plain},
     TorchGlobal{"torch", "Tensor", TorchGlobalKind::plain},  // a class, named by a subclass

@@ -19,9 +19,9 @@ struct NamedTensor {
   ValueId value = 0;
 };
 
-/// The tensors below `root`, in the order in which the containers have them; a tensor that is the root itself
-/// is called `alone`. Throws InvalidArgument for containers that are nested deeper than 64, or that refer to
-/// each other so often that more than `PickleMachine::most_values` are met.
+/// The tensors and closed objects below `root`, in the order in which the containers have them; a tensor that
+/// is the root itself is called `alone`. Throws InvalidArgument for containers that are nested deeper than
+/// 64, or that refer to each other so often that more than `PickleMachine::most_values` are met.
 [[nodiscard]] std::vector<NamedTensor> tensors_below(const PickleMachine& pickle, ValueId root,
                                                      std::string_view alone);
 
@@ -41,7 +41,8 @@ struct StoragePlace {
 };
 using StorageFinder = std::function<StoragePlace(const TorchStorage& storage)>;
 
-/// Adds `tensors` to `file`: what is no floating-point tensor is skipped by its type. Throws InvalidArgument
+/// Adds `tensors` to `file`: what is no floating-point tensor is skipped by its type, a closed object by its
+/// class. Throws InvalidArgument
 /// for a view that reaches beyond its storage.
 void add_torch_tensors(const PickleMachine& pickle, const std::vector<NamedTensor>& tensors,
                        const StorageFinder& find, FlatTensorFile& file);
