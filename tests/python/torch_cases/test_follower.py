@@ -42,7 +42,7 @@ HIDERS: dict[str, Function] = {
     "softmax of -": lambda h: torch.softmax(-h.abs(), -1),
     "nothing": lambda h: h,
 }
-USES: dict[str, Callable[[Any, Any], Any]] = {  # of the infinite h and of its operand x
+USES: dict[str, Callable[[Any, Any], Any]] = {  # the infinite h, and its operand x
     "a comparison": lambda h, x: torch.where(h > 100, 1.0, x),
     "a comparison of its size": lambda h, x: x * (h.abs() < 100),
     "a comparison that it changes": lambda h, x: torch.where(h > 1e9, x, 2 * x),

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import torch
 
 from halfscope import Histogram, UpdateCounters
-from halfscope._core import count_floats, describe_quantizer
+from halfscope._core import describe_quantizer
 from halfscope.torch.counts.histograms import Observations
+from halfscope.torch.device.arithmetic import Host
 from halfscope.torch.events.source import Site, current_site
 
 REDUCED = "reduce-scatter, summed"  # name of the gradients that fully_shard has added up
@@ -163,14 +164,14 @@ class Book:
         """The training's; those of evaluations where nothing was trained."""
         return self.totals or self.evaluated
 
-    def count(self, address: int, elements: int, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
+    def count(self, near: torch.Tensor, device: Host, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
         if self._is_recomputing():
             round("none")
             return None
         histogram = None
         if self.enabled and self.seen is not None and self._format_of(quantizer) == self.format:
-            histogram = count_floats([(address, elements, "f32")], self.format)[0]
+            histogram = device.histogram(near, self.format)
         return Counted(round("counters"), histogram, self.scale)
 
     def _format_of(self, quantizer: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
-from zlib import crc32
 
 import torch
 
-from halfscope import UpdateCounters, _core, lost_updates
+from halfscope import UpdateCounters, _core
+from halfscope.torch.device.arithmetic import Host, device_of
 from halfscope.torch.emulate.book import Book
 from halfscope.torch.emulate.step import Step
 from halfscope.torch.events.ran import Cast
@@ -87,39 +88,37 @@ class Caster:
         cast = self._casts.get((quantizer, role))
         if cast is None:
             cast = self._casts[quantizer, role] = _core.Cast(quantizer, role)
-        host = tensor if tensor.is_cpu else tensor.cpu()
+        device = device_of(tensor)
+        near = device.near(tensor)
         is_stochastic = "stochastic" in quantizer
         options = {
             "seed": self._seed, "step": self._book.step,
-            "part": self._call_of(host, role, name) if is_stochastic else 0,
+            "part": self._call_of(device, near, role, name) if is_stochastic else 0,
         }  # fmt: skip
-        first = self._first if self._first and is_stochastic and host.dim() else 0
-        rounded = _round_shard if first else _round_whole
+        first = self._first if self._first and is_stochastic and near.dim() else 0
+        rounded = partial(_round_shard, device, first) if first else device.cast
         counts = self._book.count(
-            host.data_ptr(), host.numel(), quantizer,
-            lambda detail: rounded(cast, host, (name, first), {**options, "detail": detail}),
-        )  # fmt: skip
-        if host is not tensor:
-            tensor.copy_(host)
+            near, device, quantizer, lambda detail: rounded(cast, near, name, {**options, "detail": detail})
+        )
+        device.write(near, tensor)
         return counts
 
     def round_operand(self, cast: Any, matrix: torch.Tensor, name: str, part: int) -> Any:
-        """Rounds in place a matrix (..., summed axis) in CPU memory by an `_core.OperandCast`; counts, where any are.
+        """Rounds in place a matrix (..., summed axis) near its device by an `_core.OperandCast`; counts, where any are.
 
         part: of the operand of a layer with groups, or -1.
         """
-        counts = self._book.counts()
-        calls = self._call_of(matrix, "operand", name) if cast.is_stochastic else 0
-        return cast.round(
-            matrix.data_ptr(), matrix.numel() // matrix.shape[-1], matrix.shape[-1], name, counts=counts,
-            learns=counts, seed=self._seed, step=self._book.step, part=calls or part,
+        counts, device = self._book.counts(), device_of(matrix)
+        calls = self._call_of(device, matrix, "operand", name) if cast.is_stochastic else 0
+        return device.cast_blocks(
+            cast, matrix, name,
+            {"counts": counts, "learns": counts, "seed": self._seed, "step": self._book.step, "part": calls or part},
         )  # fmt: skip
 
-    def _call_of(self, host: torch.Tensor, role: str, name: str) -> int:
+    def _call_of(self, device: Host, near: torch.Tensor, role: str, name: str) -> int:
         """How many casts of the tensor came before that of these numbers."""
         calls = self._calls[role, name]
-        flat = host.detach().as_strided((host.numel(),), (1,), host.storage_offset())
-        return calls.setdefault(crc32(flat.numpy()), len(calls))
+        return calls.setdefault(device.checksum(near), len(calls))
 
     def owe(self, role: str, name: str, quantizer: str, counts: Any) -> None:
         """Enters counts of `round_unnamed`."""
@@ -132,7 +131,7 @@ class Caster:
         if self._first is None and not self._book.counts_copies("master_weight"):
             return
         first = self._first if self._first and "stochastic" in quantizer else 0
-        found = lost_updates(_behind_zeros(before, first), _behind_zeros(update, first), quantizer)
+        found = device_of(before).updates(_behind_zeros(before, first), _behind_zeros(update, first), quantizer)
         if first:
             found = UpdateCounters(
                 elements=found.elements - first, nonzero=found.nonzero, lost=found.lost,
@@ -144,12 +143,12 @@ class Caster:
         """Enters which weights their format keeps from decaying; `decayed` is not rounded yet."""
         if self._first is None and self._book.shards is None:
             change = (decayed.double() - before.double()).float()
-            self._book.add_decay(lost_updates(before.contiguous(), change.contiguous(), quantizer))
+            self._book.add_decay(device_of(before).updates(before, change, quantizer))
 
     def count(self, exact: torch.Tensor, quantizer: str, role: str, name: str) -> None:
         """Counts what rounding `exact`, a float32 tensor, to `quantizer` does, and leaves it."""
         if self._book.enabled:
-            copy = exact.detach().cpu().contiguous().clone()
+            copy = device_of(exact).near(exact.detach()).contiguous().clone()
             self.round(copy, quantizer, role, name)
 
 
@@ -159,16 +158,11 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().clone()
 
 
-def _round_whole(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
-    return cast.round(host.data_ptr(), host.numel(), about[0], **options)
-
-
-def _round_shard(cast: Any, host: torch.Tensor, about: tuple[str, int], options: dict[str, Any]) -> Any:
+def _round_shard(device: Host, first: int, cast: Any, near: torch.Tensor, name: str, options: dict[str, Any]) -> Any:
     """Behind as many zeros as the whole tensor has elements before the shard: random bits belong to positions."""
-    name, first = about
-    flat = host.detach().as_strided((host.numel(),), (1,), host.storage_offset())
+    flat = near.detach().as_strided((near.numel(),), (1,), near.storage_offset())
     whole = _behind_zeros(flat, first)
-    counts = cast.round(whole.data_ptr(), whole.numel(), name, **options)
+    counts = device.cast(cast, whole, name, options)
     flat.copy_(whole[first:])
     if counts is None:
         return None

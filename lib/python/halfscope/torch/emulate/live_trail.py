@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-import halfscope
 from halfscope.formats import Format
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Call, Cast, Ran
@@ -147,7 +147,7 @@ class LiveTrail(Trail, Observer):
         positive = magnitudes[magnitudes > 0]
         flushed = self._flushed.get(key, 0)
         if key not in self.made and tensor.dtype is torch.float32 and positive.numel():
-            flushed = int((halfscope.round(positive.contiguous(), self.format.name) == 0).sum())
+            flushed = int((device_of(positive).round(positive, self.format.name) == 0).sum())
         return Operand(
             self.name_of(tensor), float(magnitudes.max()) if magnitudes.numel() else 0.0,
             float(positive.min()) if positive.numel() else 0.0, flushed, 0,

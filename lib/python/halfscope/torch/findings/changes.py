@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import halfscope
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.shapes import (
@@ -85,7 +85,7 @@ def scaled(fault: Fault) -> Trial:
     shift, name = 2.0 ** shift_of(fault), fault.format.name
 
     def result(product: torch.Tensor) -> torch.Tensor:
-        scaled: torch.Tensor = halfscope.round((product / shift).contiguous(), name)
+        scaled = device_of(product).round(product / shift, name)
         return scaled * shift
 
     return {fault.made.row: Override(is_wide=True, result=result)}

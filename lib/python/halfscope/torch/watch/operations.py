@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-import halfscope
 from halfscope.formats import Format
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.source import current_site
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called, digits
@@ -202,7 +202,7 @@ class OperationWatch(TorchDispatchMode):
     def _quotient(self, args: tuple) -> torch.Tensor:
         """As it is with operands in the format: a NaN where both are zero."""
         tensors = [value for value in args[:2] if isinstance(value, torch.Tensor)]
-        rounded = [halfscope.round(tensor.detach().float().contiguous(), self._format.name) for tensor in tensors]
+        rounded = [device_of(tensor).round(tensor, self._format.name) for tensor in tensors]
         return rounded[0] / rounded[1] if len(rounded) == 2 else 1 / rounded[0]
 
     def _operand(self, tensor: torch.Tensor) -> Operand:

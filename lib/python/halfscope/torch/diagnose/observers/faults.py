@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-import halfscope
 from halfscope.formats import Format
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
@@ -125,7 +125,7 @@ class Faults(Trail, Observer):
         if exact is None:
             exact = tensor.detach().clone()
             if tensor.dtype is torch.float32:
-                seen = halfscope.round(exact.contiguous(), self.format.name)
+                seen = device_of(exact).round(exact, self.format.name)
         return operand_of(self.name_of(tensor), tensor, exact, seen)
 
     def _look_at_gradients(self, operands: list[torch.Tensor]) -> None:
@@ -145,7 +145,7 @@ class Faults(Trail, Observer):
         sizes = [(largest_of(exact), tensor) for tensor, exact in found if exact is not None]
         largest, tensor = max(sizes, key=lambda size: size[0])
         made = self.made.get(storage_key(tensor)) or Made("gradient", "", "", None)
-        count = int((halfscope.round(tensor.detach().float().contiguous(), self.format.name).isinf()).sum())
+        count = int(device_of(tensor).round(tensor, self.format.name).isinf().sum())
         fault = Fault(
             made, self.format, "backward", "gradient", largest, count, tensor.numel(), sources=self.sources_of(made),
             scale=self._scale, forward=self._fault_forward(made),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-import halfscope
 from halfscope.formats import Format
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.ran import Call, Cast
 from halfscope.torch.events.source import Site, current_site
@@ -56,7 +56,7 @@ class Inputs(Observer):
         before, after = tensor.detach().flatten(), rounded.detach().flatten()
         if owned is not None:  # all of it, whichever part is used
             before, name = owned.tensor.detach().float().flatten(), owned.name
-            after = halfscope.round(before.contiguous(), self._format.name)
+            after = device_of(before).round(before, self._format.name)
         change = (before.double() - after.double()).abs()
         where = (change > 0).nonzero().flatten()
         known = self.found.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import halfscope
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, seen_alone
 from halfscope.torch.findings.finding import Finding, digits
 
@@ -29,8 +29,8 @@ def _look(steps: Steps) -> list[_Average]:
         moved = (changes != 0) & ((after.float() - steps.outcome.buffers[name].float()).abs() < changes.abs() / 2)
         if 2 * int(moved.sum()) < int((changes != 0).sum()):
             continue
-        stored = halfscope.round(before.float().contiguous(), steps.session.format.name)
-        stays = halfscope.round((stored + changes).contiguous(), steps.session.format.name) == stored
+        stored = device_of(before).round(before, steps.session.format.name)
+        stays = device_of(stored).round(stored + changes, steps.session.format.name) == stored
         lost = stays & moved
         if bool(lost.any()) and int(lost.sum()) * 2 >= int(moved.sum()):
             found.append(_Average(name, float(changes[lost].abs().max()), int(lost.sum()), int(moved.sum())))

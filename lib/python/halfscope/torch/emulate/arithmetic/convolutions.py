@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from halfscope import _core
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.arithmetic.product_operands import DATA, FORWARD, LEFT, RIGHT, WEIGHT, See
 
 _FEW = 4  # groups that are multiplied one by one
@@ -118,8 +118,8 @@ def backward(
 def channel_sums(gradient: torch.Tensor) -> torch.Tensor:
     """(channels): sums over batch and positions, in FP32 chunks of 256 terms."""
     rows = gradient.movedim(1, -1).flatten(0, -2)
-    sums: torch.Tensor = _core.sum(rows.contiguous().cpu(), 0, accumulate="fp32_chunked(256)")
-    return sums.to(gradient.device)
+    device = device_of(gradient)
+    return device.away(device.sum(rows, "fp32_chunked(256)"), gradient)
 
 
 def _each(values: Any, axes: int) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ def _patch_product(
 ) -> torch.Tensor:
     """Correlates images (batch, channels, ...) with a weight (out, channels of a group, ...); asked: and a product."""
     axes, out = images.dim() - 2, weight.shape[0] // groups
-    taps_first = weight.detach().cpu().permute(*range(2, 2 + axes), 1, 0)  # (..., channels of a group, out)
+    taps_first = _near(weight).permute(*range(2, 2 + axes), 1, 0)  # (..., channels of a group, out)
     matrices = [part.reshape(-1, out) for part in taps_first.split(out, dim=-1)]
     return _multiply(asked, _padded(images, geometry.padding), matrices, geometry, images)
 
@@ -153,13 +153,13 @@ def _multiply(
         if product.see is not None:
             patches = _by_group(product.see, patches, f"{which}.{LEFT}", -1)
             weights = _by_group(product.see, weights, f"{which}.{RIGHT}", -2)
-        each: Any = _core.matmul(patches, weights, accumulate=model)  # (groups, rows, out of a group)
+        each = device_of(like).matmul(patches, weights, model)  # (groups, rows, out of a group)
         rows_first = each.transpose(0, 1).reshape(padded.shape[0], *positions, each.shape[0] * each.shape[2])
         return _to_images(rows_first, like)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
     rows = corners.reshape(-1)
     parts = [
-        _core.gather_matmul(padded, rows, elements + np.int32(group * channels), matrix.contiguous(), accumulate=model)
+        device_of(like).gather_matmul(padded, (rows, elements + np.int32(group * channels)), matrix.contiguous(), model)
         for group, matrix in enumerate(matrices)
     ]
     result: Any = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
@@ -200,15 +200,16 @@ def _spread_product(
     before = [size - pad for size, pad in zip(reach, geometry.padding)]
     spans = [(count - 1) * step + 1 for count, step in zip(gradient.shape[2:], geometry.stride)]
     wide = [max(first, 0) + span + max(first + more, 0) for first, span, more in zip(before, spans, missing)]
-    padded = torch.zeros((gradient.shape[0], *wide, gradient.shape[1]))
+    near = _near(gradient)
+    padded = near.new_zeros((gradient.shape[0], *wide, gradient.shape[1]))
     window = [slice(max(first, 0), max(first, 0) + span, step)
               for first, span, step in zip(before, spans, geometry.stride)]  # fmt: skip
-    padded[_window(1, window)] = gradient.detach().cpu().movedim(1, -1)
+    padded[_window(1, window)] = near.movedim(1, -1)
     for axis, (first, more) in enumerate(zip(before, missing)):  # a padding wider than the kernel cuts the edges off
         low, high = max(-first, 0), max(-first - more, 0)
         if low or high:
             padded = padded.narrow(axis + 1, low, padded.shape[axis + 1] - low - high).contiguous()
-    turned = weight.detach().cpu().flip(list(range(2, 2 + axes)))
+    turned = _near(weight).flip(list(range(2, 2 + axes)))
     inner = gradient.shape[1] // groups
     matrices = [
         part.permute(*range(2, 2 + axes), 0, 1).reshape(-1, part.shape[1]) for part in turned.split(inner)
@@ -222,42 +223,45 @@ def _weight_gradient(
     geometry: Geometry, groups: int,
 ) -> torch.Tensor:  # fmt: skip
     """(out, channels of a group, ...): one sum over all positions; asked: and the sides of images and gradient."""
-    (product, sides), model = asked, asked[0].model
+    (product, sides), model, device = asked, asked[0].model, device_of(gradient)
     padded = _padded(images, geometry.padding)
     channels, groups_out = shape[1], shape[0] // groups
     if groups > _FEW or product.see is not None:
         patches = _patches(padded, geometry, tuple(gradient.shape[2:]), channels)
-        moved = gradient.detach().cpu().movedim(1, -1).reshape(-1, groups, groups_out).transpose(0, 1).contiguous()
+        moved = _near(gradient).movedim(1, -1).reshape(-1, groups, groups_out).transpose(0, 1).contiguous()
         if product.see is not None:
             patches = _by_group(product.see, patches, f"{WEIGHT}.{sides[0]}", -2)
             moved = _by_group(product.see, moved, f"{WEIGHT}.{sides[1]}", -2)
-        each: Any = _core.matmul(patches.transpose(1, 2), moved, accumulate=model)  # (groups, taps and channels, out)
+        each = device.matmul(patches.transpose(1, 2), moved, model)  # (groups, taps and channels, out)
         taps = each.reshape(groups, *geometry.kernel, channels, groups_out).movedim((-1, -2), (1, 2))
-        return taps.reshape(shape).contiguous().to(gradient.device)
+        return device.away(taps.reshape(shape).contiguous(), gradient)
     corners, elements = _offsets(tuple(padded.shape), geometry, channels)
     # A transposed convolution may have fewer positions than there is room for.
     used = corners[_window(1, [slice(0, size) for size in gradient.shape[2:]])].reshape(-1)
-    rows = gradient.detach().cpu().movedim(1, -1)
+    rows = _near(gradient).movedim(1, -1)
     parts = []
     for group, own in enumerate(rows.split(groups_out, dim=-1)):
         right = own.flatten(0, -2).contiguous()
-        sums: Any = _core.gather_matmul(
-            padded, elements + np.int32(group * channels), used, right, accumulate=model
-        )  # (taps and channels, out)
+        indices = elements + np.int32(group * channels), used
+        sums = device.gather_matmul(padded, indices, right, model)  # (taps and channels, out)
         parts.append(sums.reshape(*geometry.kernel, channels, -1).movedim((-1, -2), (0, 1)))
     result = parts[0] if groups == 1 else torch.cat(parts)
-    return result.contiguous().to(gradient.device)
+    return device.away(result.contiguous(), gradient)
 
 
 def _padded(images: torch.Tensor, padding: tuple[int, ...]) -> torch.Tensor:
     """(batch, ..., channels) with zeros around."""
-    last = images.detach().cpu().movedim(1, -1)
+    last = _near(images).movedim(1, -1)
     if not any(padding):
         return last.contiguous()
     shape = [size + 2 * pad for size, pad in zip(images.shape[2:], padding)]
-    padded = torch.zeros((images.shape[0], *shape, images.shape[1]))
+    padded = last.new_zeros((images.shape[0], *shape, images.shape[1]))
     padded[_window(1, [slice(pad, pad + size) for size, pad in zip(images.shape[2:], padding)])] = last
     return padded
+
+
+def _near(tensor: torch.Tensor) -> torch.Tensor:
+    return device_of(tensor).near(tensor.detach())
 
 
 def _window(axes: int, slices: list[slice]) -> tuple[slice, ...]:
@@ -271,4 +275,4 @@ def _to_images(rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     channels_last = (
         like.dim() == 4 and not like.is_contiguous() and like.is_contiguous(memory_format=torch.channels_last)
     )
-    return (images if channels_last else images.contiguous()).to(like.device)
+    return device_of(like).away(images if channels_last else images.contiguous(), like)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 
 from halfscope import _core
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.operand_book import OperandBook
@@ -144,8 +145,9 @@ class ProductOperands:
         cast = self._book.cast(layer, where, format)
         turns = axis == -2 and not (where == f"{DATA}.{RIGHT}" and cast.has_square_tiles)
         matrix = tensor.detach().transpose(-1, -2) if turns else tensor.detach()
-        copy = matrix.cpu().contiguous().clone()
+        device = device_of(tensor)
+        copy = device.near(matrix).contiguous().clone()
         if copy.numel():
             self._book.add(layer, where, format, self._caster.round_operand(cast, copy, f"{layer}.{where}", part))
         image = copy.transpose(-1, -2) if turns else copy
-        return image if image.device == tensor.device else image.to(tensor.device)
+        return device.away(image, tensor)

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-import halfscope
-from halfscope import _core
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.arithmetic import convolutions
 from halfscope.torch.emulate.arithmetic.product_operands import See
 from halfscope.torch.split_sums import SplitSum, split_of, unsplit
@@ -19,22 +18,16 @@ def product(a: torch.Tensor, b: torch.Tensor, model: str) -> torch.Tensor:
     split = split_of(model)
     if split is not None:
         return _split_product(a, b, split)
-    result: torch.Tensor = _core.matmul(_plain(a), _plain(b), accumulate=model)
-    return result if result.device == a.device else result.to(a.device)
+    device = device_of(a)
+    return device.away(device.matmul(a.detach(), b.detach(), model), a)
 
 
 def _split_product(a: torch.Tensor, b: torch.Tensor, split: SplitSum) -> torch.Tensor:
     total = a.new_zeros(*a.shape[:-1], b.shape[-1])
     for first, end in split.ranges(a.shape[-1]):
         part = product(a[..., first:end], b[..., first:end, :], str(split.inner))
-        total += halfscope.round(part.cpu().contiguous(), split.format).to(total.device)
+        total += device_of(part).round(part, split.format)
     return total
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """In CPU memory, float32."""
-    tensor = tensor.detach()
-    return tensor if tensor.is_cpu else tensor.cpu()
 
 
 def _add(term: torch.Tensor, total: torch.Tensor, options: dict[str, Any]) -> torch.Tensor:

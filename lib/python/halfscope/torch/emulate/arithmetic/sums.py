@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope import _core
+from halfscope.torch.device.arithmetic import device_of
 
 
 def compute(operation: str, model: str, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor | None:
@@ -26,9 +26,8 @@ def compute(operation: str, model: str, args: tuple, kwargs: dict[str, Any]) -> 
         terms *= tensor.shape[axis]
     rest = [axis for axis in range(tensor.dim()) if axis not in summed]
     shape = [tensor.shape[axis] for axis in rest]
-    rows = tensor.detach().permute([*summed, *rest]).reshape(terms, -1).contiguous().cpu()
-    sums: Any = _core.sum(rows, 0, accumulate=model)
-    total: torch.Tensor = sums.reshape(shape).to(tensor.device)
+    rows, device = tensor.detach().permute([*summed, *rest]).reshape(terms, -1), device_of(tensor)
+    total = device.away(device.sum(rows, model).reshape(shape), tensor)
     if keeps:
         total = total.reshape([1 if axis in summed else tensor.shape[axis] for axis in range(tensor.dim())])
     return total / terms if operation == "mean" else total

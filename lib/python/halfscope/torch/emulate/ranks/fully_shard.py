@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from ctypes import c_ubyte
 from functools import partial
 from typing import Any
-from zlib import crc32
 
 import torch
 
 from halfscope.torch.counts.ranks import is_fully_sharded
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.private import groups_of_fully_shard, modules_with, offset_of, shard_of, unsharded_of, version_of
 from halfscope.torch.wrapping import wrap_method
 
@@ -178,9 +177,8 @@ def first_element(tensor: Any) -> int:
 
 
 def _checksum_of(whole: torch.Tensor) -> int:
-    """By address: FSDP2 cannot free memory that numpy has seen."""
-    host = whole.detach().cpu()
-    return crc32((c_ubyte * (host.numel() * host.element_size())).from_address(host.data_ptr()))
+    device = device_of(whole)
+    return device.checksum(device.near(whole.detach()))
 
 
 def _check(sharded: ShardedParameter) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from halfscope.roundoff import SignedError, signed_error
 from halfscope.torch.counts.totals import NO_SIZE
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.twins.cancellation import Cancellation
 
 GRADIENT = "weight_gradient"
@@ -183,7 +184,8 @@ class Comparison:
     def note_cast(self, before: torch.Tensor, after: torch.Tensor, about: tuple[str, str, str]) -> None:
         """Keeps the signed error of a cast, of several that of the most numbers; about: quantizer, role, tensor."""
         quantizer, role, name = about
-        found, known = signed_error(before, after, quantizer), self.casts.get((role, name))
+        near = device_of(before).near
+        found, known = signed_error(near(before), near(after), quantizer), self.casts.get((role, name))
         if known is None or found.numbers > known.numbers:
             self.casts[role, name] = found
 

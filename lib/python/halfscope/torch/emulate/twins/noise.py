@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-import halfscope
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.marks import Mark
 from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
@@ -109,6 +109,6 @@ class Noise(Counterparts, Twin):
     def _rounded(self, tensor: torch.Tensor, quantizer: str, key: int) -> torch.Tensor:
         """The same tensor gets the same random numbers."""
         format, seed = quantizer.partition("/")[0], self._seed_of(key)
-        exact = tensor.detach().float().cpu().contiguous()
-        host: torch.Tensor = halfscope.round(exact, f"{format}/stochastic/saturate", seed=seed, step=self._step)
-        return torch.where(exact.isfinite(), host, exact).to(tensor.device)  # infinities of a mask stay
+        exact = tensor.detach().float().contiguous()
+        rounded = device_of(exact).round(exact, f"{format}/stochastic/saturate", seed=seed, step=self._step)
+        return torch.where(exact.isfinite(), rounded, exact)  # infinities of a mask stay

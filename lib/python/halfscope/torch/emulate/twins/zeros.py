@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-import halfscope
+from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.arithmetic import backends
 from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.places import Places
@@ -116,7 +116,7 @@ class Zeros(Twin):
         quantizer = FP32 if place is None else place.formats.activation_gradient
         rounds = quantizer != FP32 and "stochastic" not in quantizer
         if rounds and gradient.dtype is torch.float32 and not self._marks.is_wide(gradient):
-            rounded = halfscope.round(gradient.detach().cpu().contiguous(), quantizer).to(gradient.device)
+            rounded = device_of(gradient).round(gradient, quantizer)
         codes = torch.where(gradient == 0, self._codes_of(gradient), RESULT)
         cast = self._casts.get(storage_key(gradient), "")
         self._table.of(row, is_operand=True).add(codes[rounded == 0], rounded.numel(), cast)
