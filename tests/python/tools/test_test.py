@@ -68,7 +68,9 @@ def test_without_a_cuda_compiler_nothing_is_built_with_cuda(tested: Tree) -> Non
 def test_a_sweep_runs_under_slurm_where_it_is_asked_for(tested: Tree, options: tuple[str, ...]) -> None:
     result = tested.run("test", *options)
     assert result.returncode == 0, result.stdout
-    assert (re.search(r"^== test_slurm: passed in \d+ s, \d+ s of processor$", result.stdout, re.M) is not None) == bool(options)
+    assert (
+        re.search(r"^== test_slurm: passed in \d+ s, \d+ s of processor$", result.stdout, re.M) is not None
+    ) == bool(options)
 
 
 @pytest.mark.parametrize("option", [(), ("--exhaustive",), ("--slow",)])
