@@ -146,6 +146,26 @@ def test_replay_of_a_log(name: str) -> None:
     assert ours.plot().axes
 
 
+WRITTEN = {
+    "csv": "step,loss_scale,grad_norm\n1,65536,inf\n2,32768,1.5\n3,32768,nan\n",
+    "cut": "step,loss_scale\n1,65536\n2,32768\n3,32",
+    "two scales": "step=50 loss_scale=64 disc/loss_scale=8\nstep=100 loss_scale=32 disc/loss_scale=8\n",
+    "trainer": "{'loss': '0', 'grad_norm': 'nan'}\n{'loss': '2.1', 'grad_norm': '1.5'}\n",
+    "nested": '{"step": 1, "scaler": {"scale": 64}}\n{"step": 2, "scaler": {"scale": 32}}\n',
+    "stopped": "iteration=92 loss: 2.5\nFloatingPointError: Loss became infinite or NaN at iteration=93!\n",
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_verdict_on_a_log_is_that_of_the_command(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(WRITTEN[name])
+    theirs = json.loads(command("replay", path, "--scaler", "dynamic"))
+    ours = halfscope.replay(path, "dynamic")
+    assert ours.verdict == theirs["verdict"] != ""
+    assert_same(ours.to_dict(), theirs)
+
+
 def test_a_log_that_tells_nothing(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("epoch 1\n")

@@ -1,13 +1,15 @@
-"""Tensors of files as `halfscope analyze` reads them: .npy, .npz, .safetensors, PyTorch checkpoints, GGUF."""
+"""Tensors of files as `halfscope analyze` reads them, and of those that another package reads."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from halfscope import _core
+from halfscope.foreign.formats import foreign_format, read_foreign
 
 FilePath: TypeAlias = "str | os.PathLike[str]"
 SHOWN = 3  # entries of a list that may be as long as the file
@@ -28,7 +30,8 @@ class FileTensors(dict[str, Any]):
 def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtype: str | None = None) -> Any:
     """The tensors of a file, or of several under "PATH:NAME"; anything that is no path is returned as it is.
 
-    given: paths of files, of folders of them, globs and indices of shards, as `halfscope analyze` takes them.
+    given: paths of files, of folders of them, globs and indices of shards, as `halfscope analyze` takes them; and what
+        a row of `halfscope.foreign.formats` names, through the package that reads it.
     dtype: of elements whose type a file does not tell, as `halfscope analyze --dtype` has it.
 
     A warning names what holds no floating-point numbers and is left out, files of a folder that are not read, and parts
@@ -43,7 +46,13 @@ def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtyp
 
 
 def _read(paths: Sequence[FilePath], dtype: str | None) -> FileTensors:
-    files, lines = _core.read_tensor_files([os.fspath(path) for path in paths], dtype)
+    formats = {path: foreign_format(path) for path in paths}
+    own = [os.fspath(path) for path, format in formats.items() if format is None]
+    files, lines = _core.read_tensor_files(own, dtype) if own else ([], [])
+    for path, format in formats.items():
+        if format is not None:
+            foreign = read_foreign(path, format)
+            files.append((Path(path), foreign.tensors, foreign.skipped, {}, 0))
     prefixes = [f"{_text(path)}:" if len(files) > 1 else "" for path, *_ in files]
     found = FileTensors({}, {}, sum(unread for *_, unread in files))
     for prefix, (_, tensors, _, blocks, _) in zip(prefixes, files):
