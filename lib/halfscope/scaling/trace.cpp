@@ -71,7 +71,8 @@ bool has_own_key(std::string_view line, std::string_view key) {
     if (line[i] == '}') --depth;
     if (line[i] != '"') continue;
     if (depth == 1 && line.substr(i).starts_with(key)) return true;
-    for (++i; i < line.size() && line[i] != '"'; ++i) i += line[i] == '\\' ? 1 : 0;
+    for (++i; i < line.size() && line[i] != '"'; ++i)
+      if (line[i] == '\\') ++i;
   }
   return false;
 }
