@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 CHECKED = ("2.15",)
@@ -207,6 +209,36 @@ def wait_for(work: Any) -> None:
 def default_store() -> Any:
     """The store in which the processes of torch.distributed have met."""
     return torch.distributed.distributed_c10d._get_default_store()
+
+
+# Activation checkpointing.
+
+
+@contextmanager
+def checkpoints_called_directly() -> Iterator[None]:
+    """Regions of torch.utils.checkpoint are called as plain functions: the numbers are the same, computed once."""
+    module = torch.utils.checkpoint
+    names = ("_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant_generator_impl")
+    before = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    reentrant = module.CheckpointFunction
+
+    def around(*about: Any, **kwargs: Any) -> Iterator[None]:
+        yield
+
+    class Direct:
+        @staticmethod
+        def apply(function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
+            return function(*args)
+
+    try:
+        for name in before:
+            setattr(module, name, around)
+        module.CheckpointFunction = Direct  # type: ignore[assignment, misc]
+        yield
+    finally:
+        for name, generator in before.items():
+            setattr(module, name, generator)
+        module.CheckpointFunction = reentrant  # type: ignore[misc]
 
 
 # Frames.

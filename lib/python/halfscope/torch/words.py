@@ -13,7 +13,11 @@ def listed(names: Iterable[str]) -> str:
 
 def number(things: object, noun: str) -> str:
     """3 layers."""
-    size = len(things)  # type: ignore[arg-type]
+    return counted(len(things), noun)  # type: ignore[arg-type]
+
+
+def counted(size: int, noun: str) -> str:
+    """1 layer, 3 layers."""
     return f"{size} {noun}{'s' * (size != 1)}"
 
 

@@ -11,6 +11,7 @@ from halfscope.torch.doctor.program import Trial
 from halfscope.torch.doctor.regions import ancestors
 from halfscope.torch.doctor.report import Advice, Examined, alarm_words
 from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.words import counted, number
 
 _DEEP = 4  # ancestors of a call that are looked at for a cause
 
@@ -22,8 +23,8 @@ def told(about: Examination, course: Course) -> Examined:
     notes = []
     if course.is_spread:
         notes.append(
-            f"Round-off is amplified over many of the {len(about.places)} calls: {harm}. No line that was tried heals "
-            "it: there is no line to change; train in FP32, or with larger batches."
+            f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
+            "tried heals it: there is no line to change; train in FP32, or with larger batches."
         )
     elif course.is_out_of_time and not advice:
         notes.append(f"The search ended after {about.seconds:g} s: {harm}. {_region_words(course)}")
@@ -85,7 +86,7 @@ def _unhealed(about: Examination, course: Course, harm: str) -> Advice:
     call = (first.call(run.log) if first.is_backward else None) or first_bad(list(run.log.calls))
     where = "" if call is None else str(call.place)
     tried = "FP32 in all calls, in inputs, weights and state, other loss scales" + (
-        f", {course.tried} changes" if course.tried else ""
+        f", {counted(course.tried, 'change')}" if course.tried else ""
     )
     return Advice(
         "", "nothing that was tried heals this", harm, f"tried: {tried}", where,
@@ -96,11 +97,9 @@ def _unhealed(about: Examination, course: Course, harm: str) -> Advice:
 def healthy(about: Examination) -> str:
     outcome, exact = about.narrow.outcome, about.exact.outcome
     parts = ["Healthy: every result"]
-    if outcome.gradients:
-        parts.append(f"{len(outcome.gradients)} gradients")
-    if exact.decisions:
-        parts.append(f"{len(exact.decisions)} decisions")
-    text = " and ".join(parts) + " are FP32's but for round-off."
+    parts += [number(outcome.gradients, "gradient")] if outcome.gradients else []
+    parts += [number(exact.decisions, "decision")] if exact.decisions else []
+    text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off."
     if not outcome.gradients:
         text += " No loss that depends on a weight came back: the backward pass was not looked at."
     return text
@@ -116,10 +115,10 @@ def extent(about: Examination) -> str:
         how = f"all of it in {label}, the loss too, as after model.half()"
     else:
         how = f"as its script has it, with its own autocast and casts, in {label}"
-    calls = f"{about.floor.calls} calls of one step, " if hasattr(about, "floor") else "one step, "
+    calls = f"{counted(about.floor.calls, 'call')} of one step, " if hasattr(about, "floor") else "one step, "
     text = f"Looked at: {calls}{how}, beside FP32"
     if hasattr(about, "narrow"):
         loss, exact = about.narrow.outcome.loss, about.exact.outcome.loss
         if loss is not None and exact is not None:
             text += f"; loss {loss:.6g}, in FP32 {exact:.6g}"
-    return f"{text}; loss scale {program.scale:g}; {program.runs} runs."
+    return f"{text}; loss scale {program.scale:g}; {counted(program.runs, 'run')}."

@@ -96,6 +96,13 @@ class CallMode(TorchFunctionMode):
         call.args, call.kwargs = self._cast_operands(call, lifts, asked)
         if self.log.count(call.place) > self.plan.most_calls:
             raise EndlessRun
+        with self.mode.making(Numbers.LIFTED if lifts else self.mode.default):
+            self._compute(call, asked, lifts)
+        call.nodes = (call.nodes[0], nodes_made())
+        self.log.add(call)
+        return call.result
+
+    def _compute(self, call: Call, asked: Numbers | None, lifts: bool) -> None:
         change = self.plan.changes.get(call.place)
         if change is not None:
             call.result = change(self, call.func, call.args, call.kwargs)
@@ -106,9 +113,6 @@ class CallMode(TorchFunctionMode):
         else:
             call.result = call.func(*call.args, **call.kwargs)
             self._settle(call, asked, lifts)
-        call.nodes = (call.nodes[0], nodes_made())
-        self.log.add(call)
-        return call.result
 
     def run_wide(self, func: Callable, args: tuple, kwargs: dict) -> Any:
         """A function that a kernel of the format computes in FP32 inside, of which PyTorch makes several in FP32."""

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.examination import Examination, OutOfTime
-from halfscope.torch.doctor.program import Trial
+from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.doctor.regions import Region, groups_of, shortest_region
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.fp32_calls import edits_of
 from halfscope.torch.doctor.transformations.table import FAMILIES
+from halfscope.torch.doctor.typing_edits import Edit
+from halfscope.torch.words import listed
 
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
 _SHORT = 6  # calls, a short region also in a small step
@@ -48,28 +50,46 @@ class Course:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
-        reasons = {alarm.reason for alarm in self.about.alarms}
-        if self.is_unhealed and not self.remedies and "amplified" in reasons and "not finite" not in reasons:
+        if self.is_unhealed and not self.remedies and self._is_only_amplified():
             self.is_spread = True
 
     def _search(self) -> None:
         if self._is_of_gradients() and self._scale():
             return
+        if self._is_of_state() and self._heals_alone(_STATE):
+            return
         if self._is_only_amplified() and self._has_no_short_region():
             self.is_spread = True
             return
-        if not any(self._in_region(base) for base in _BASES):
-            self.is_unhealed = not (self._state() or self._scale())
+        if not any(self._heals_alone(base) or self._in_region(base) for base in _BASES):
+            self.is_unhealed = not self._scale()
             return
-        assert self.region is not None
-        groups = groups_of(self.region.needed, self.about.narrow.log)
+        if self.region is not None:
+            self._heal_groups(self.region)
+
+    def _heal_groups(self, region: Region) -> None:
+        groups = groups_of(region.needed, self.about.narrow.log)
         for group in groups:
             others = frozenset(place for other in groups if other is not group for place in other)
             self._heal(Group(self.about, group, self.about.region(others, self.base)))
+        changes = any(alarm.distance.group == "change" for alarm in self.about.alarms)
+        if self.base.keeps_state and self.remedies and changes:
+            together = replace(self._state(self.base), trial=self.remedies[-1].candidate.trial)
+            self.remedies.insert(0, self._remedy(together, ()))
 
     def _in_region(self, base: Trial) -> bool:
         self.region, self.base = shortest_region(self.about, base), base
         return self.region is not None
+
+    def _heals_alone(self, base: Trial) -> bool:
+        """Whether state in FP32 heals the step with every call in the format."""
+        if not base.keeps_state or not self._has_state():
+            return False
+        self.tried += 1
+        if not self.about.heals(base):
+            return False
+        self.remedies.append(self._remedy(self._state(base), ()))
+        return True
 
     def _heal(self, group: Group) -> None:
         found = next((each for each in self._accepted(group)), None)
@@ -89,8 +109,13 @@ class Course:
         run = self.about.run(replace(candidate.trial, keeps_all=True))
         assert run is not None
         if candidate.family == "FP32":
-            candidate = replace(candidate, edits=edits_of(run, self.about.program.format.name))
+            candidate = replace(candidate, edits=self._edits(run))
         return Remedy(candidate, run.outcome.loss, group)
+
+    def _edits(self, run: Run) -> tuple[Edit, ...]:
+        """Empty where inputs or weights stay in FP32 too: their casts stand elsewhere, such as `model.half()`."""
+        keeps = self.base.lifts_inputs or self.base.lifts_weights
+        return () if keeps else edits_of(run, self.about.program.format.name)
 
     def _is_of_gradients(self) -> bool:
         """Whether all that is wrong are finite gradients, and what follows from them."""
@@ -99,7 +124,9 @@ class Course:
         return finite and groups <= {"gradient", "gradients", "change"} and groups != {"change"}
 
     def _is_only_amplified(self) -> bool:
-        return all(alarm.reason == "amplified" for alarm in self.about.alarms)
+        """Amplified round-off, and changes of state that follow from it."""
+        reasons = {alarm.reason for alarm in self.about.alarms}
+        return "amplified" in reasons and reasons <= {"amplified", "change"}
 
     def _has_no_short_region(self) -> bool:
         """Whether no third of the calls, one behind the other, heals the step in FP32."""
@@ -108,7 +135,9 @@ class Course:
         starts = range(0, max(1, len(places) - size + 1), max(1, size // 2))
         windows = [frozenset(places[start : start + size]) for start in starts]
         windows.append(frozenset(places[-size:]))
-        return not any(self.about.heals(self.about.region(window, base)) for base in _BASES[::2] for window in windows)
+        return not any(
+            self.about.heals(self.about.region(window, base)) for base in (_BASES[0], _BASES[-1]) for window in windows
+        )
 
     def _scale(self) -> bool:
         for scale in _SCALES:
@@ -123,14 +152,26 @@ class Course:
                 return True
         return False
 
-    def _state(self) -> bool:
-        self.tried += 1
-        program, trial = self.about.program, Trial(lifts_weights=True, keeps_state=True)
-        if not (program.optimizers or program.has_buffers) or not self.about.heals(trial):
-            return False
-        words = "keep weights, buffers and the optimizer's state in FP32: model.float(), and torch.autocast around it"
-        self.remedies.append(self._remedy(Candidate("state", words, trial), ()))
-        return True
+    def _state(self, base: Trial) -> Candidate:
+        """FP32 for the state that an update changes, by name if these are buffers alone."""
+        changed = [alarm for alarm in self.about.alarms if alarm.distance.group == "change"]
+        names = [alarm.distance.name for alarm in changed]
+        if names and set(names) <= {name for name, _ in self.about.program.model.named_buffers()}:
+            is_lost = all(alarm.reason == "change" for alarm in changed)
+            lost = f": {self.about.program.format.label} loses what a step adds" if is_lost else ""
+            words = f"keep {listed(names)} in FP32{lost}"
+        else:
+            words = _KEEP_STATE
+        return Candidate("state", words, base)
+
+    def _has_state(self) -> bool:
+        return bool(self.about.program.optimizers or self.about.program.has_buffers)
+
+    def _is_of_state(self) -> bool:
+        """Whether all that is wrong is how much a step changed weights, buffers or tensors from outside."""
+        return {alarm.distance.group for alarm in self.about.alarms} == {"change"}
 
 
-_BASES = (Trial(), Trial(lifts_inputs=True), Trial(lifts_inputs=True, lifts_weights=True))
+_KEEP_STATE = "keep weights, buffers and the optimizer's state in FP32: model.float(), and torch.autocast around it"
+_STATE = Trial(lifts_weights=True, keeps_state=True)
+_BASES = (Trial(), Trial(lifts_inputs=True), _STATE, replace(_STATE, lifts_inputs=True))

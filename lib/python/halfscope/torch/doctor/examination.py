@@ -34,6 +34,7 @@ class Examination:
     alarms: list[Alarm] = field(init=False)
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
     _smaller: Run | None = None  # FP32 on smaller inputs
+    _floor_of_smaller: Floor | None = None
 
     def begin(self) -> None:
         self.exact = self.program.run(Trial(is_exact=True))
@@ -57,12 +58,15 @@ class Examination:
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
 
     def _learn(self, trial: Trial) -> None:
+        self._learn_of(self.floor, trial, self.exact)
+
+    def _learn_of(self, floor: Floor, trial: Trial, exact: Run) -> None:
         try:
             noisy = self.program.run(trial).outcome
         except Exception:  # noise leaves the domain of a function that refuses what lies outside
             return
-        learn = self.floor.learn if trial.noise > _FP32_UNIT else self.floor.learn_fp32
-        learn(noisy, self.exact.outcome)
+        learn = floor.learn if trial.noise > _FP32_UNIT else floor.learn_fp32
+        learn(noisy, exact.outcome)
 
     @property
     def places(self) -> list[CallPlace]:
@@ -104,7 +108,27 @@ class Examination:
         if smaller is None or again is None or exact_again is None:
             return False
         keeps = self.floor.keeps_fp32(exact_again.outcome, smaller.outcome, moves)
-        return keeps and self.floor.is_healed(again.outcome, smaller.outcome, HEALED_AGAIN)
+        return keeps and self._is_healed_again(again, smaller)
+
+    def _is_healed_again(self, again: Run, smaller: Run) -> bool:
+        """On smaller inputs, whose own floor is asked only where the first one does not explain what is left.
+
+        Gradients that cancel, as behind a norm, are round-off in any run of the format: these may stay amplified.
+        """
+        left = self.floor.alarms(again.outcome, smaller.outcome, HEALED_AGAIN)
+        if not left or any(alarm.reason == "not finite" for alarm in left):
+            return not left
+        alarms = self._floor_on_smaller_inputs(smaller).alarms(again.outcome, smaller.outcome)
+        return all(alarm.reason == "amplified" for alarm in alarms)
+
+    def _floor_on_smaller_inputs(self, smaller: Run) -> Floor:
+        if self._floor_of_smaller is None:
+            self._floor_of_smaller = Floor(self.floor.unit, self.floor.calls)
+            for noise, seeds in ((self.floor.unit, _SEEDS), (_FP32_UNIT, _SEEDS[:2])):
+                for seed in seeds:
+                    trial = Trial(is_exact=True, noise=noise, seed=seed, shrinks=1)
+                    self._learn_of(self._floor_of_smaller, trial, smaller)
+        return self._floor_of_smaller
 
     def _fp32_on_smaller_inputs(self) -> Run | None:
         if self._smaller is None:

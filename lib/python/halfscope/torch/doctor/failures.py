@@ -88,7 +88,7 @@ class Floor:
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""
         is_gradient = each.group in ("gradient", "gradients")
-        if is_gradient and is_noise:
+        if is_noise:
             return ""
         if each.error > 4 * floor and each.error > max(6 * u, _LEAST_OF_GRADIENTS if is_gradient else 0.0):
             return "round-off"

@@ -19,7 +19,7 @@ from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of
 from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
-from halfscope.torch.private import storage_key
+from halfscope.torch.private import checkpoints_called_directly, storage_key
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, and stays
@@ -93,6 +93,7 @@ class Program:
         try:
             with ExitStack() as stack:
                 stack.enter_context(blocks.intercepted())
+                stack.enter_context(checkpoints_called_directly())
                 stack.enter_context(watched_modules(log, self.model, outputs))
                 stack.enter_context(watched_updates(log, self.optimizers))
                 stack.enter_context(mode)
@@ -126,7 +127,8 @@ class Program:
         """Kind of a tensor from outside of the run, which is rounded where it holds numbers of the format."""
         is_state = storage_key(tensor) in self._state_keys()
         if trial.shrinks and not is_state and not tensor.requires_grad:
-            _shrink(mode.back_up(tensor).flat, trial.shrinks + len(mode.outer))
+            mode.shrunk += 1
+            _shrink(mode.back_up(tensor).flat, trial.shrinks + mode.shrunk)
         is_narrow = self.is_plain or storage_key(tensor) in self._narrow_keys
         if not is_narrow:
             return Numbers.WIDE

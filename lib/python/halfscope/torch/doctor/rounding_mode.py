@@ -6,7 +6,8 @@ storage alone whether it holds numbers of the format, so that a mode above it ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -112,8 +113,9 @@ class RoundingMode(TorchDispatchMode):
     ) -> None:
         """default: kind of a tensor that is made of no other one. adopt: kind of a tensor from outside of the run."""
         super().__init__()
-        self.rounder, self.kinds, self._default, self._adopt = rounder, StorageKinds(), default, adopt
+        self.rounder, self.kinds, self.default, self._adopt = rounder, StorageKinds(), default, adopt
         self.outer: dict[int, Outer] = {}
+        self.shrunk = 0  # tensors from outside that are smaller in this run
         self._outsiders: set[int] = set()
         self._kept: list[torch.Tensor] = []  # so that no storage of the run has the address of one from outside
         self.see: Callable[[str, tuple, Any], None] | None = None  # after each operation
@@ -135,6 +137,15 @@ class RoundingMode(TorchDispatchMode):
         if self.see is not None:
             self.see(rule.name, args, result)
         return result
+
+    @contextmanager
+    def making(self, kind: Numbers) -> Iterator[None]:
+        """Tensors that are made of no other one, or of integers, hold these numbers meanwhile."""
+        before, self.default = self.default, kind
+        try:
+            yield
+        finally:
+            self.default = before
 
     def kind_of(self, tensor: torch.Tensor) -> Numbers:
         kind = self.kinds.get(tensor)
@@ -170,7 +181,7 @@ class RoundingMode(TorchDispatchMode):
 
     def _settle(self, rule: _Rule, given: tuple, kinds: list[tuple[Numbers, int]], result: Any) -> None:
         every = result if isinstance(result, (tuple, list)) else (result,)
-        widest = _promoted(kinds) or self._default
+        widest = _promoted(kinds) or self.default
         for index, tensor in enumerate(every):
             if not isinstance(tensor, torch.Tensor):
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,13 +30,35 @@ def clamps(group: Group) -> Iterator[Candidate]:
         if inverse is None or not isinstance(call.args[0], torch.Tensor):
             continue
         largest = _ROOM * group.about.program.format.largest
-        bounds = {min(bound, largest) for bound in _bounds_behind(group, call)} or {largest}
-        for bound in sorted({*bounds, largest}, reverse=True):
+        behind = {bound for bound in _bounds_behind(group, call) if bound <= largest}
+        for bound in sorted({*behind, largest}, reverse=True):
             try:
-                at = inverse(bound)
+                at = math.floor(inverse(bound) * 100) / 100
             except ValueError:
                 continue
-            yield _candidate(group, call, math.floor(at * 100) / 100)
+            if bound in behind or _is_unused_beyond(group, call, at):
+                yield _candidate(group, call, at)
+
+
+def _is_unused_beyond(group: Group, call: Call, bound: float) -> bool:
+    """Whether FP32's outcome does not depend on the elements beyond a bound, as those that a mask drops.
+
+    A clamp changes these elements. A function behind may saturate, which hides the change on this batch alone; so they
+    become 0 and their own negatives instead.
+    """
+    about = group.about
+    for stand_in in (lambda x: torch.zeros_like(x), torch.neg):
+        exact = about.run(replace(group.changed({call.place: _replaced(bound, stand_in)}), is_exact=True))
+        if exact is None or not about.floor.keeps_fp32(exact.outcome, about.exact.outcome, False):
+            return False
+    return True
+
+
+def _replaced(bound: float, stand_in: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    def change(mode: CallMode, func: Any, args: tuple, kwargs: dict) -> Any:
+        return func(torch.where(args[0].abs() > bound, stand_in(args[0]), args[0]), *args[1:], **kwargs)
+
+    return change
 
 
 def _inverse(call: Call) -> Callable[[float], float] | None:
@@ -64,9 +87,15 @@ def _bounds_behind(group: Group, call: Call) -> list[float]:
     return found
 
 
-def clamped(bound: float) -> Change:
+def _is_even(call: Call) -> bool:
+    """Whether the function is as large at -x as at x."""
+    name = plain_name(call)
+    return name in ("square", "cosh") or (name == "pow" and number_of(call.args[1]) in (2, 4, 6))
+
+
+def clamped(least: float | None, bound: float) -> Change:
     def change(mode: CallMode, func: Any, args: tuple, kwargs: dict) -> Any:
-        return func(args[0].clamp(max=bound), *args[1:], **kwargs)
+        return func(args[0].clamp(least, bound), *args[1:], **kwargs)
 
     return change
 
@@ -74,11 +103,19 @@ def clamped(bound: float) -> Change:
 def _candidate(group: Group, call: Call, bound: float) -> Candidate:
     expression = expression_of(call.place)
     node = None if expression is None else expression.operand(0, call.func)
-    suffix = f".clamp(max={short(bound)})"
+    is_even = _is_even(call)
+    suffix = f".clamp(-{short(bound)}, {short(bound)})" if is_even else f".clamp(max={short(bound)})"
     edits, name = (), "its argument"
     if expression is not None and node is not None:
         name = f"`{' '.join(expression.text(node).split())}`"
         if call.place.is_typed:
             edits = (wrapped_operand(call.place, expression, node, suffix),)  # type: ignore[assignment]
     words = f"write {suffix} behind {name}, in {call.place.called}"
-    return Candidate("clamp", words, group.changed({call.place: clamped(bound)}), True, edits, call.place)
+    return Candidate(
+        "clamp",
+        words,
+        group.changed({call.place: clamped(-bound if is_even else None, bound)}),
+        True,
+        edits,
+        call.place,
+    )

@@ -37,12 +37,8 @@ def fp32_candidate(group: Group, places: tuple[CallPlace, ...]) -> Candidate:
 
 def _words(group: Group, places: tuple[CallPlace, ...]) -> str:
     first, last = places[0], places[-1]
-    if group.base.lifts_weights:
-        kept = "keep the inputs and weights that they take in FP32, and "
-    elif group.base.lifts_inputs:
-        kept = "keep the inputs that they take in FP32, and "
-    else:
-        kept = ""
+    parts = (["inputs"] if group.base.lifts_inputs else []) + (["weights"] if group.base.lifts_weights else [])
+    kept = f"keep the {' and '.join(parts)} that they take in FP32, and " if parts else ""
     off = (
         ", with torch.autocast switched off for it" if group.narrow.blocks.types or group.narrow.blocks.outside else ""
     )
