@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.call_mode import EndlessRun
 from halfscope.torch.doctor.failures import HEALED_AGAIN, Alarm, Floor
+from halfscope.torch.doctor.outcomes import Outcome
 from halfscope.torch.doctor.program import Program, Run, Trial
 from halfscope.torch.doctor.source_text import CallPlace
 
 _SEEDS = (1, 2, 3)
 _MORE_SEEDS = (4, 5, 6, 7, 8)  # before an error of some percent is called more than round-off
+_FLIP_SEEDS = tuple(range(9, 17))  # before an error of gradients alone is told: one flipped sign makes some percent
+_FLIPPING = 4.0  # units of noise, which flip more signs
 _FP32_UNIT = 2.0**-24
 _MORE_CALLS = 4  # times as many as in the first run make a run endless
 
@@ -56,16 +60,31 @@ class Examination:
             for seed in _MORE_SEEDS:
                 self._learn(Trial(is_exact=True, noise=self.floor.unit, seed=seed))
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
+            if all(alarm.distance.group.startswith("gradient") for alarm in self.alarms):
+                self._look_with_more_noise(_FLIP_SEEDS)
+        if any(alarm.reason == "amplified" for alarm in self.alarms) and not self.quick:
+            self._look_with_more_noise(_FLIP_SEEDS[:3])
+
+    def _look_with_more_noise(self, seeds: tuple[int, ...]) -> None:
+        if not self.alarms:
+            return
+        for seed in seeds:
+            trial = Trial(is_exact=True, noise=_FLIPPING * self.floor.unit, seed=seed)
+            self._learn_by(self.floor.learn_jumps, trial, self.exact)
+        self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
 
     def _learn(self, trial: Trial) -> None:
         self._learn_of(self.floor, trial, self.exact)
 
     def _learn_of(self, floor: Floor, trial: Trial, exact: Run) -> None:
+        learn = floor.learn if trial.noise > _FP32_UNIT else floor.learn_fp32
+        self._learn_by(learn, trial, exact)
+
+    def _learn_by(self, learn: Callable[[Outcome, Outcome], None], trial: Trial, exact: Run) -> None:
         try:
             noisy = self.program.run(trial).outcome
         except Exception:  # noise leaves the domain of a function that refuses what lies outside
             return
-        learn = floor.learn if trial.noise > _FP32_UNIT else floor.learn_fp32
         learn(noisy, exact.outcome)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median
 
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 
@@ -10,6 +11,10 @@ _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a c
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _FEW_DECISIONS = 0.05
 _MOST_CHANGE = 0.2
+_TYPICAL = 1 / 4  # of an amplified error, that the median of the noisy runs has too
+_JUMP = 4.0  # times the median of the noisy runs: a sign that flipped, as before a ReLU
+_GROWTH = 2.0  # of an amplified error with 4 times the noise; what a flipped sign costs stays
+_SATURATED = 0.3  # error that cannot grow much
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,19 @@ class Floor:
     calls: int
     errors: dict[tuple[str, str], float] = field(default_factory=dict)
     errors_of_fp32: dict[tuple[str, str], float] = field(default_factory=dict)
+    of_each_run: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    of_large_noise: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     def learn(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors, noisy, exact)
+        _append(self.of_each_run, noisy, exact)
+
+    def learn_jumps(self, noisy: Outcome, exact: Outcome) -> None:
+        """Noise of several units flips signs more often, and a flip costs the same: errors far above the median."""
+        _append(self.of_large_noise, noisy, exact)
+        for key, errors in self.of_large_noise.items():
+            jumps = [error for error in errors if error > _JUMP * median(errors)]
+            self.errors[key] = max([self.errors.get(key, 0.0), *jumps])
 
     def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors_of_fp32, noisy, exact)
@@ -92,9 +107,23 @@ class Floor:
             return ""
         if each.error > 4 * floor and each.error > max(6 * u, _LEAST_OF_GRADIENTS if is_gradient else 0.0):
             return "round-off"
-        if each.group == "number" and each.error > 8 * u * root:
-            return "amplified"
-        return "amplified" if each.group == "gradients" and each.error > 24 * u * root else ""
+        times = {"number": 8, "gradients": 24}.get(each.group)
+        is_amplified = times is not None and min(each.error, self._typical(each) / _TYPICAL) > times * u * root
+        return "amplified" if is_amplified else ""
+
+    def _typical(self, each: Distance) -> float:
+        """The median of the noisy runs, 0 where more noise does not raise it: a sign that flips does not grow."""
+        key = (each.group, each.name)
+        typical = median(self.of_each_run.get(key, [0.0]))
+        if key not in self.of_large_noise:
+            return typical
+        grows = median(self.of_large_noise[key]) > min(_GROWTH * typical, _SATURATED)
+        return typical if grows else 0.0
+
+
+def _append(runs: dict[tuple[str, str], list[float]], noisy: Outcome, exact: Outcome) -> None:
+    for each in distances(noisy, exact):
+        runs.setdefault((each.group, each.name), []).append(each.error)
 
 
 def _learn(errors: dict[tuple[str, str], float], noisy: Outcome, exact: Outcome) -> None:

@@ -1,0 +1,58 @@
+"""The floor of round-off: an error that grows with the noise is a failure, a sign that flips is none."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from torch import nn
+from torch.nn import functional
+
+from halfscope.torch import find_remedy
+from halfscope.torch.doctor.failures import Floor
+from halfscope.torch.doctor.outcomes import Outcome
+
+pytestmark = pytest.mark.torch
+EXACT = Outcome(gradients={"weight": torch.tensor([1.0, 0.0])})
+CALLS, UNIT = 9, 2.0**-11
+
+
+def off_by(error: float) -> Outcome:
+    return Outcome(gradients={"weight": torch.tensor([1.0, error])})
+
+
+def reasons(error: float, noisy: list[float], noisier: list[float]) -> set[str]:
+    floor = Floor(UNIT, CALLS)
+    for each in noisy:
+        floor.learn(off_by(each), EXACT)
+    for each in noisier:
+        floor.learn_jumps(off_by(each), EXACT)
+    return {alarm.reason for alarm in floor.alarms(off_by(error), EXACT)}
+
+
+def test_round_off_that_grows_with_the_noise_is_amplified() -> None:
+    assert reasons(0.06, [0.05, 0.07, 0.06], []) == {"amplified"}
+    assert reasons(0.06, [0.05, 0.07, 0.06], [0.2, 0.25, 0.22]) == {"amplified"}
+    assert reasons(0.9, [0.8, 0.95, 0.9], [1.0, 0.9, 1.1]) == {"amplified"}  # an error that cannot grow
+
+
+def test_a_sign_that_flips_is_not_amplified() -> None:
+    assert reasons(0.06, [0.06, 0.001, 0.001], []) == set()  # in one run of three
+    assert reasons(0.06, [0.06, 0.06, 0.06], [0.061, 0.06, 0.06]) == set()  # in every run, since a number is near 0
+
+
+def test_a_flip_that_only_more_noise_shows_explains_an_error_of_its_size() -> None:
+    small = [0.001] * 8
+    assert reasons(0.06, small, []) == {"round-off"}
+    assert reasons(0.06, small, [0.004] * 8) == {"round-off"}
+    assert reasons(0.06, small, [0.004] * 7 + [0.06]) == set()
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_step_whose_signs_flip_is_healthy(seed: int) -> None:
+    generator = torch.Generator().manual_seed(1000 + seed)
+    torch.manual_seed(seed)
+    width = int(torch.randint(16, 96, (), generator=generator))
+    model = nn.Sequential(nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 5))
+    x, labels = torch.randn(16, 20, generator=generator), torch.arange(16) % 5
+    assert not find_remedy(model, lambda: functional.cross_entropy(model(x), labels), "fp16").advice
