@@ -64,7 +64,7 @@ def one_thread():
 
 
 def program_of(name: str) -> Program:
-    """Of the modules of victims that are imported now."""
+    """The victim of that name in the modules of victims that are imported now."""
     torch.manual_seed(0)
     maker = next(getattr(sys.modules[module], name) for module in MODULES if hasattr(sys.modules[module], name))
     model, step, options = maker()

@@ -56,7 +56,7 @@ class ClosedUnpickler(pickle.Unpickler):
 
 
 def load_closed(path: Path) -> Any:
-    """What torch.save has written, with closed objects in it; storages stay in the file until they are used."""
+    """The content of a file of torch.save, with closed objects in it; storages stay in the file until they are used."""
     import torch
 
     machine = SimpleNamespace(

@@ -19,7 +19,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     floats.update({getattr(onnx.TensorProto, name): name for name in ("FLOAT8E4M3FN", "FLOAT8E5M2")})
     tensors, skipped = {}, {}
     for tensor in _initializers(onnx.load(path).graph):
-        name = tensor.name if tensor.name not in tensors else f"{tensor.name} ({len(tensors)})"  # of two graphs
+        name = tensor.name if tensor.name not in tensors else f"{tensor.name} ({len(tensors)})"  # two graphs share it
         if tensor.data_type in floats:
             tensors[name] = to_array(tensor)
         else:

@@ -14,7 +14,7 @@ from typing import Any
 from halfscope.foreign.closed_pickle import load_closed
 
 OPTIMIZER, MODEL = "*zero_pp_rank_*_optim_states.pt", "*zero_pp_rank_*_model_states.pt"
-GROUPS = "fp32_flat_groups"  # of stage 3; the stages before it have others
+GROUPS = "fp32_flat_groups"  # in stage 3; the stages before it have others
 
 
 def is_of(path: Path) -> bool:

@@ -11,9 +11,9 @@ _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a c
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _FEW_DECISIONS = 0.05
 _MOST_CHANGE = 0.2
-_TYPICAL = 1 / 4  # of an amplified error, that the median of the noisy runs has too
+_TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
 _JUMP = 4.0  # times the median of the noisy runs: a sign that flipped, as before a ReLU
-_GROWTH = 2.0  # of an amplified error with 4 times the noise; what a flipped sign costs stays
+_GROWTH = 2.0  # ratio of amplified errors with 4 times the noise; what a flipped sign costs stays
 _SATURATED = 0.3  # error that cannot grow much
 
 
