@@ -34,7 +34,7 @@ ROOMS = {
     "watch": {"counts", "device", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
     "lint": {"emulate", "findings", "policy", "steps"},
     "diagnose": {"device", "emulate", "events", "findings", "operations", "policy", "steps"},
-    "doctor": {"events", "findings", "operations", "steps", "tensors"},
+    "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip
 COMMON = {"private"}  # every room may import these
