@@ -17,9 +17,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 import halfscope
-from conftest import ROOT
 from halfscope.torch import watch
 from planted import ELEMENTS, Planted, train
+from recording.source_tree import ROOT
 
 
 def save(model: torch.nn.Module) -> torch.nn.Module:

@@ -14,10 +14,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-from conftest import ROOT
 from halfscope.report.page import write_report
 from halfscope.torch import watch
 from planted import Planted, records, train
+from recording.source_tree import ROOT
 
 KILLED = """
 import os, signal, sys

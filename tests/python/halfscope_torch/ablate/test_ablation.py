@@ -13,7 +13,7 @@ from halfscope.torch import Ablation, TrainingRun, ablate
 
 pytestmark = pytest.mark.torch
 
-PROGRAM = Path(__file__).resolve().parents[3] / "build/release/experiments/halfscope"
+PROGRAM = Path(__file__).resolve().parents[4] / "build/release/experiments/halfscope"
 
 
 def make() -> tuple[torch.nn.Module, torch.optim.Optimizer]:

@@ -19,7 +19,7 @@ from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 
 pytestmark = pytest.mark.torch
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROGRAM = ROOT / "build/release/experiments/halfscope"
 INVERSE = 10000 ** (-torch.arange(0, 128, 2).float() / 128)
 NATIVE = {"fp16": torch.float16, "bf16": torch.bfloat16}

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import ROOT
+from recording.source_tree import ROOT
 
 
 def run_ranks(script: str, case: str, folder: Path, size: int = 2) -> list[str]:
     """Runs `script CASE RANK SIZE FOLDER`, by default beside this file, for each rank; returns their output."""
     path = Path(__file__).parent / script
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib" / "python"), "OMP_NUM_THREADS": "1"}
+    modules = (ROOT / "lib" / "python", Path(__file__).parents[1] / "cases")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, modules)), "OMP_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
             [sys.executable, "-W", "ignore", path, case, str(rank), str(size), folder],

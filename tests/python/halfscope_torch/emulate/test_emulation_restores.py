@@ -16,7 +16,7 @@ from torch import nn
 from emulated_mode import difference
 from foreign_networks import OF_OTHERS, OF_PYTORCH
 from halfscope.torch import GradScaler, emulate
-from halfscope.torch.emulate import training as training_module
+from halfscope.torch.steps import training_steps as training_module
 from torch_networks import NETWORKS, Sizes
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
