@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.private import current_node, node_number
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key
-
-if TYPE_CHECKING:
-    from halfscope.torch.doctor.call_mode import Call
 
 KEPT = 64  # calls whose operands a run keeps, where it does not keep all
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,9 +13,10 @@ from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, TO_FORMAT, TO_FP
 from halfscope.torch.doctor.call_casts import cast, set_kind
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.call_names import CASTS, UNCOUNTED, VIEWS, WIDE_INSIDE, is_in_place, name_of
+from halfscope.torch.doctor.calls import Call, CallPlan, EndlessRun
 from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.rounding_mode import RoundingMode
-from halfscope.torch.doctor.source_text import CallPlace, place_of_call
+from halfscope.torch.doctor.source_text import place_of_call
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import nodes_made
 from halfscope.torch.tensors.trees import map_tensors
@@ -24,40 +24,7 @@ from halfscope.torch.tensors.trees import map_tensors
 _DTYPE = torch.Tensor.dtype.__get__
 _FP32 = torch.float32
 LIFTS = (Numbers.LIFTED, Numbers.STATE)
-Change = Callable[["CallMode", Callable, tuple, dict], Any]
 Want = Callable[[torch.Tensor], "Numbers | None"]
-
-
-class EndlessRun(Exception):
-    """A change made a loop of the step endless."""
-
-
-@dataclass
-class Call:
-    """One call of a run."""
-
-    place: CallPlace
-    func: Callable
-    args: tuple
-    kwargs: dict
-    nodes: tuple[int, int]  # numbers of autograd's nodes that the call made
-    result: Any = None
-
-    @property
-    def name(self) -> str:
-        return self.place.name
-
-
-@dataclass(frozen=True)
-class CallPlan:
-    """Changes of calls: those in FP32, and those that compute something else."""
-
-    region: frozenset[CallPlace] | None = frozenset()  # None: every call
-    changes: dict[CallPlace, Change] = field(default_factory=dict)
-    most_calls: int = 10**7
-
-    def lifts(self, place: CallPlace) -> bool:
-        return self.region is None or place in self.region
 
 
 class CallMode(TorchFunctionMode):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from halfscope.torch.doctor.call_mode import EndlessRun
+from halfscope.torch.doctor.calls import EndlessRun
 from halfscope.torch.doctor.failures import HEALED_AGAIN, Alarm, Floor
 from halfscope.torch.doctor.outcomes import Outcome
 from halfscope.torch.doctor.program import Program, Run, Trial

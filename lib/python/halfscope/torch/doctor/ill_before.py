@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from halfscope.torch.doctor.backward_faults import FirstNotFinite
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.local_causes import causes_of
 from halfscope.torch.doctor.nested_tensors import floats_in

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.doctor.call_mode import Call
 from halfscope.torch.doctor.call_names import VIEWS, is_in_place
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.doctor.transformations.constants import short
 from halfscope.torch.doctor.transformations.patterns import number_of, plain_name

@@ -12,7 +12,8 @@ import torch
 from halfscope.formats import Format
 from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, AutocastBlocks
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_mode import CallMode, CallPlan
+from halfscope.torch.doctor.call_mode import CallMode
+from halfscope.torch.doctor.calls import CallPlan
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.program import Trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_mode import Call, Change
+from halfscope.torch.doctor.calls import Call, Change
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.doctor.regions import ancestors

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from halfscope.formats import Format
-from halfscope.torch.doctor.call_mode import Call, CallMode, Change
+from halfscope.torch.doctor.call_mode import CallMode
+from halfscope.torch.doctor.calls import Call, Change
 from halfscope.torch.doctor.source_text import expression_of
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.typing_edits import Edit

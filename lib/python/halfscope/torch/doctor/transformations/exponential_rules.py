@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.transformations.patterns import Pattern, Rewrite, number_of, plain_name
 
 

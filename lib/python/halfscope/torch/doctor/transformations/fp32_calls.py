@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.program import Run
 from halfscope.torch.doctor.source_text import CallPlace, Expression, expression_of
 from halfscope.torch.doctor.storage_kinds import Numbers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from halfscope.torch.doctor.call_mode import Call, CallMode, Change
+from halfscope.torch.doctor.call_mode import CallMode
+from halfscope.torch.doctor.calls import Call, Change
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.difference_rules import DIFFERENCES
 from halfscope.torch.doctor.transformations.exponential_rules import EXPONENTIALS

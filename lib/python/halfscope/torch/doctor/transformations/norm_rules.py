@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.transformations.patterns import Pattern, Rewrite, number_of, plain_name
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.doctor.call_mode import Call
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.transformations.patterns import Pattern, Rewrite, number_of, plain_name
 
 _LINEAR = ("sum", "mean", "matmul", "mm", "bmm", "mul", "cumsum", "einsum", "prod", "dot", "mv")

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_mode import Call
 from halfscope.torch.doctor.call_names import CASTS, VIEWS, is_in_place
+from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.typing_edits import Texts
 
 _NAMES = {

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.doctor.call_mode import Call, CallMode, Change
+from halfscope.torch.doctor.call_mode import CallMode
+from halfscope.torch.doctor.calls import Call, Change
 from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.doctor.source_text import expression_of
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group

@@ -1,0 +1,46 @@
+"""One call of a run, and the changes that a run makes to its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from halfscope.torch.doctor.source_text import CallPlace
+
+if TYPE_CHECKING:
+    from halfscope.torch.doctor.call_mode import CallMode
+
+Change = Callable[["CallMode", Callable, tuple, dict], Any]
+
+
+class EndlessRun(Exception):
+    """A change made a loop of the step endless."""
+
+
+@dataclass
+class Call:
+    """One call of a run."""
+
+    place: CallPlace
+    func: Callable
+    args: tuple
+    kwargs: dict
+    nodes: tuple[int, int]  # numbers of autograd's nodes that the call made
+    result: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """Changes of calls: those in FP32, and those that compute something else."""
+
+    region: frozenset[CallPlace] | None = frozenset()  # None: every call
+    changes: dict[CallPlace, Change] = field(default_factory=dict)
+    most_calls: int = 10**7
+
+    def lifts(self, place: CallPlace) -> bool:
+        return self.region is None or place in self.region
