@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.examination import Examination, OutOfTime
 from halfscope.torch.doctor.program import Run, Trial
-from halfscope.torch.doctor.regions import Region, groups_of, shortest_region
+from halfscope.torch.doctor.regions import Region, groups_of, shortest_region, shortest_span
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.fp32_calls import edits_of
@@ -19,6 +19,7 @@ from halfscope.torch.words import listed
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
 _SHORT = 6  # calls, a short region also in a small step
 _NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
+_FEW_LINES = 2  # whatever share of the calls they hold
 
 
 @dataclass(frozen=True)
@@ -129,15 +130,19 @@ class Course:
         return "amplified" in reasons and reasons <= {"amplified", "change"}
 
     def _has_no_short_region(self) -> bool:
-        """Whether no third of the calls, one behind the other, heals the step in FP32."""
+        """Whether neither a third of the calls, one behind the other, nor a few lines heal the step in FP32."""
         places = self.about.places
         size = max(_SHORT, round(_NO_LINE * len(places)))
         starts = range(0, max(1, len(places) - size + 1), max(1, size // 2))
         windows = [frozenset(places[start : start + size]) for start in starts]
         windows.append(frozenset(places[-size:]))
-        return not any(
-            self.about.heals(self.about.region(window, base)) for base in (_BASES[0], _BASES[-1]) for window in windows
-        )
+        bases = (_BASES[0], _BASES[-1])
+        if any(self.about.heals(self.about.region(window, base)) for base in bases for window in windows):
+            return False
+        return not any(self._is_of_few_lines(shortest_span(self.about, base)) for base in bases)
+
+    def _is_of_few_lines(self, span: list[CallPlace]) -> bool:
+        return 0 < len({(place.file, place.span.line) for place in span}) <= _FEW_LINES
 
     def _scale(self) -> bool:
         for scale in _SCALES:

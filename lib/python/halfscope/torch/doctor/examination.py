@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.calls import EndlessRun
-from halfscope.torch.doctor.failures import HEALED_AGAIN, Alarm, Floor
-from halfscope.torch.doctor.outcomes import Outcome
+from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
+from halfscope.torch.doctor.noisy_runs import Pair
 from halfscope.torch.doctor.program import Program, Run, Trial
 from halfscope.torch.doctor.source_text import CallPlace
 
-_SEEDS = (1, 2, 3)
-_MORE_SEEDS = (4, 5, 6, 7, 8)  # before an error of some percent is called more than round-off
-_FLIP_SEEDS = tuple(range(9, 17))  # before an error of gradients alone is told: one flipped sign makes some percent
-_FLIPPING = 4.0  # units of noise, which flip more signs
-_FP32_UNIT = 2.0**-24
 _MORE_CALLS = 4  # times as many as in the first run make a run endless
 
 
@@ -48,44 +42,22 @@ class Examination:
         self.floor = Floor(unit_of(self.program), sum(self.exact.log.places.values()))
 
     def look(self) -> None:
-        """The format's run, and the floor."""
+        """The format's run, the floor, and what lies above it."""
         self.narrow = self.program.run(Trial(keeps_all=True))
-        for seed in _SEEDS[: 1 if self.quick else None]:
-            self._learn(Trial(is_exact=True, noise=self.floor.unit, seed=seed))
-        if not self.quick:
-            for seed in _SEEDS[:2]:
-                self._learn(Trial(is_exact=True, noise=_FP32_UNIT, seed=seed))
-        self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
-        if self.alarms and all(alarm.reason == "round-off" for alarm in self.alarms):  # by a sign that seldom flips
-            for seed in _MORE_SEEDS:
-                self._learn(Trial(is_exact=True, noise=self.floor.unit, seed=seed))
+        pair = Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome)
+        pair.learn(self.floor, self.quick)
+        if self.quick:
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
-            if all(alarm.distance.group.startswith("gradient") for alarm in self.alarms):
-                self._look_with_more_noise(_FLIP_SEEDS)
-        if any(alarm.reason == "amplified" for alarm in self.alarms) and not self.quick:
-            self._look_with_more_noise(_FLIP_SEEDS[:3])
-
-    def _look_with_more_noise(self, seeds: tuple[int, ...]) -> None:
-        if not self.alarms:
             return
-        for seed in seeds:
-            trial = Trial(is_exact=True, noise=_FLIPPING * self.floor.unit, seed=seed)
-            self._learn_by(self.floor.learn_jumps, trial, self.exact)
-        self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
+        pair.learn_fp32(self.floor)
+        self.alarms = pair.alarms(self.floor)
 
-    def _learn(self, trial: Trial) -> None:
-        self._learn_of(self.floor, trial, self.exact)
-
-    def _learn_of(self, floor: Floor, trial: Trial, exact: Run) -> None:
-        learn = floor.learn if trial.noise > _FP32_UNIT else floor.learn_fp32
-        self._learn_by(learn, trial, exact)
-
-    def _learn_by(self, learn: Callable[[Outcome, Outcome], None], trial: Trial, exact: Run) -> None:
+    def _tolerant_run(self, trial: Trial) -> Run | None:
+        """None of a run that ends with an error, as where noise leaves the domain of a function."""
         try:
-            noisy = self.program.run(trial).outcome
-        except Exception:  # noise leaves the domain of a function that refuses what lies outside
-            return
-        learn(noisy, exact.outcome)
+            return self.program.run(trial)
+        except Exception:
+            return None
 
     @property
     def places(self) -> list[CallPlace]:
@@ -119,7 +91,10 @@ class Examination:
         exact = self.run(replace(trial, is_exact=True))
         if exact is None or not self.floor.keeps_fp32(exact.outcome, self.exact.outcome, moves):
             return False
-        if not self.heals(trial):
+        narrow = self.run(trial)
+        if narrow is None or not self.floor.is_healed(narrow.outcome, self.exact.outcome):
+            return False
+        if not self._is_healed_by_its_own_floor(Pair(self.run, trial, narrow.outcome, exact.outcome)):
             return False
         smaller = self._fp32_on_smaller_inputs()
         again = self.run(replace(trial, shrinks=1))
@@ -128,6 +103,18 @@ class Examination:
             return False
         keeps = self.floor.keeps_fp32(exact_again.outcome, smaller.outcome, moves)
         return keeps and self._is_healed_again(again, smaller)
+
+    def _is_healed_by_its_own_floor(self, changed: Pair) -> bool:
+        """Whether the round-off of the changed step explains what is left.
+
+        The floor of the step as it was is high where that step amplifies round-off, and so hides half a remedy.
+        """
+        if Floor(self.floor.unit, self.floor.calls).is_healed(changed.narrow, self.exact.outcome):
+            return True
+        floor = Floor(self.floor.unit, self.floor.calls)
+        changed.learn(floor)
+        changed.learn_fp32(floor)
+        return not changed.alarms(floor, HEALED)
 
     def _is_healed_again(self, again: Run, smaller: Run) -> bool:
         """On smaller inputs, whose own floor is asked only where the first one does not explain what is left.
@@ -143,10 +130,9 @@ class Examination:
     def _floor_on_smaller_inputs(self, smaller: Run) -> Floor:
         if self._floor_of_smaller is None:
             self._floor_of_smaller = Floor(self.floor.unit, self.floor.calls)
-            for noise, seeds in ((self.floor.unit, _SEEDS), (_FP32_UNIT, _SEEDS[:2])):
-                for seed in seeds:
-                    trial = Trial(is_exact=True, noise=noise, seed=seed, shrinks=1)
-                    self._learn_of(self._floor_of_smaller, trial, smaller)
+            pair = Pair(self.run, Trial(shrinks=1), smaller.outcome, smaller.outcome)
+            pair.learn(self._floor_of_smaller)
+            pair.learn_fp32(self._floor_of_smaller)
         return self._floor_of_smaller
 
     def _fp32_on_smaller_inputs(self) -> Run | None:

@@ -12,7 +12,7 @@ _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _FEW_DECISIONS = 0.05
 _MOST_CHANGE = 0.2
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
-_JUMP = 4.0  # times the median of the noisy runs: a sign that flipped, as before a ReLU
+_JUMP = 2.0  # times what noise explains that grows as it should: a sign that flipped, as before a ReLU
 _GROWTH = 2.0  # ratio of amplified errors with 4 times the noise; what a flipped sign costs stays
 _SATURATED = 0.3  # error that cannot grow much
 
@@ -58,12 +58,15 @@ class Floor:
         _learn(self.errors, noisy, exact)
         _append(self.of_each_run, noisy, exact)
 
-    def learn_jumps(self, noisy: Outcome, exact: Outcome) -> None:
-        """Noise of several units flips signs more often, and a flip costs the same: errors far above the median."""
+    def learn_jumps(self, noisy: Outcome, exact: Outcome, units: float) -> None:
+        """Noise of several units flips signs more often, and a flip costs the same.
+
+        An error far above `units` times the median of the runs with noise of one unit is a flip's.
+        """
         _append(self.of_large_noise, noisy, exact)
         for key, errors in self.of_large_noise.items():
-            jumps = [error for error in errors if error > _JUMP * median(errors)]
-            self.errors[key] = max([self.errors.get(key, 0.0), *jumps])
+            most = _JUMP * units * median(self.of_each_run.get(key, [0.0]))
+            self.errors[key] = max([self.errors.get(key, 0.0), *(error for error in errors if error > most)])
 
     def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors_of_fp32, noisy, exact)
@@ -72,11 +75,15 @@ class Floor:
         return self.errors.get((distance.group, distance.name), 0.0)
 
     def alarms(self, found: Outcome, exact: Outcome, tolerance: Tolerance = ALARM) -> list[Alarm]:
-        return [
+        alarms = [
             Alarm(each, reason)
             for each in distances(found, exact)
             if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
         ]
+        if any(alarm.distance.group == "gradient" for alarm in alarms):
+            return alarms
+        # The sum of gradients each of which is within its own floor is within it too, signs that flipped included.
+        return [alarm for alarm in alarms if (alarm.distance.group, alarm.reason) != ("gradients", "round-off")]
 
     def is_healed(self, found: Outcome, exact: Outcome, tolerance: Tolerance = HEALED) -> bool:
         """Whether a step with a remedy is FP32's but for round-off."""

@@ -25,21 +25,25 @@ class Region:
 
 def shortest_region(about: Examination, base: Trial) -> Region | None:
     """None where FP32 in all calls does not heal the step."""
+    span = shortest_span(about, base)
+    return Region(tuple(span), tuple(_needed(about, base, span))) if span else None
+
+
+def shortest_span(about: Examination, base: Trial) -> list[CallPlace]:
+    """Calls from the last first one to the first last one that heal the step; empty where all of them do not."""
     places = about.places
 
     def heals(first: int, last: int) -> bool:
         return about.heals(about.region(frozenset(places[first : last + 1]), base))
 
     if not about.heals(about.region(None, base)):
-        return None
+        return []
     last = _smallest(0, len(places) - 1, lambda end: heals(0, end))
     first = (
         len(places) - 1 - _smallest(len(places) - 1 - last, len(places) - 1, lambda k: heals(len(places) - 1 - k, last))
     )
     found = places[first : last + 1]
-    if not about.heals(about.region(frozenset(found), base)):
-        found = places
-    return Region(tuple(found), tuple(_needed(about, base, found)))
+    return found if about.heals(about.region(frozenset(found), base)) else places
 
 
 def _smallest(low: int, high: int, holds: object) -> int:

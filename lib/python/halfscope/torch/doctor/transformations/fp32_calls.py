@@ -13,6 +13,7 @@ from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.typing_edits import Edit, is_atom, wrapped_operand
 
+_MARGINS = (0, 1, 2, 4)  # calls on each side of a group that is not enough
 _SHORT = {"fp16": ".half()", "bf16": ".bfloat16()"}
 
 
@@ -25,8 +26,17 @@ def one_call(group: Group) -> Iterator[Candidate]:
 
 
 def region(group: Group) -> Iterator[Candidate]:
-    """The calls of the group together."""
+    """The calls of the group together; then all calls between them, and more and more on both sides."""
     yield fp32_candidate(group, group.places)
+    order = group.about.places
+    at = [order.index(place) for place in group.places if place in order]
+    first, last = min(at), max(at)
+    known = {group.places}
+    for margin in _MARGINS:
+        places = tuple(order[max(0, first - margin) : last + 1 + margin])
+        if places not in known:
+            known.add(places)
+            yield fp32_candidate(group, places)
 
 
 def fp32_candidate(group: Group, places: tuple[CallPlace, ...]) -> Candidate:

@@ -1,0 +1,68 @@
+"""Floors of round-off, learned from FP32 runs with noise; more of them before a sign that flips is called a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from halfscope.torch.doctor.failures import ALARM, Alarm, Floor, Tolerance
+from halfscope.torch.doctor.outcomes import Outcome
+from halfscope.torch.doctor.program import Run, Trial
+
+FP32_UNIT = 2.0**-24
+_SEEDS = (1, 2, 3)
+_MORE_SEEDS = (4, 5, 6, 7, 8)  # before an error of some percent is called more than round-off
+_FLIP_SEEDS = tuple(range(9, 17))  # before an error of gradients alone is told: one flipped sign makes some percent
+_FLIPPING = 4.0  # units of noise, which flip more signs
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A step with a trial's changes, in the format and in FP32. run: makes a run; None of one that fails."""
+
+    run: Callable[[Trial], Run | None]
+    trial: Trial
+    narrow: Outcome
+    exact: Outcome
+
+    def noisy(self, noise: float, seed: int) -> Outcome | None:
+        """FP32 with noise; None where it leaves the domain of a function that refuses what lies outside."""
+        run = self.run(replace(self.trial, is_exact=True, noise=noise, seed=seed))
+        return None if run is None else run.outcome
+
+    def learn(self, floor: Floor, is_quick: bool = False) -> None:
+        """Round-off of the format, in the runs that every floor needs."""
+        for seed in _SEEDS[: 1 if is_quick else None]:
+            self._learn(floor, seed)
+
+    def learn_fp32(self, floor: Floor) -> None:
+        """Round-off of FP32."""
+        for seed in _SEEDS[:2]:
+            noisy = self.noisy(FP32_UNIT, seed)
+            if noisy is not None:
+                floor.learn_fp32(noisy, self.exact)
+
+    def alarms(self, floor: Floor, tolerance: Tolerance = ALARM) -> list[Alarm]:
+        """Failures of the format's run, after more noise where a sign that flips may explain them."""
+        found = floor.alarms(self.narrow, self.exact, tolerance)
+        if found and all(alarm.reason == "round-off" for alarm in found):
+            for seed in _MORE_SEEDS:
+                self._learn(floor, seed)
+            found = floor.alarms(self.narrow, self.exact, tolerance)
+            if found and all(alarm.distance.group.startswith("gradient") for alarm in found):
+                found = self._after_flips(floor, _FLIP_SEEDS, tolerance)
+        if any(alarm.reason == "amplified" for alarm in found):
+            found = self._after_flips(floor, _FLIP_SEEDS[:3], tolerance)
+        return found
+
+    def _learn(self, floor: Floor, seed: int) -> None:
+        noisy = self.noisy(floor.unit, seed)
+        if noisy is not None:
+            floor.learn(noisy, self.exact)
+
+    def _after_flips(self, floor: Floor, seeds: tuple[int, ...], tolerance: Tolerance) -> list[Alarm]:
+        for seed in seeds:
+            noisy = self.noisy(_FLIPPING * floor.unit, seed)
+            if noisy is not None:
+                floor.learn_jumps(noisy, self.exact, _FLIPPING)
+        return floor.alarms(self.narrow, self.exact, tolerance)
