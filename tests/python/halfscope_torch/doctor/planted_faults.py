@@ -94,7 +94,9 @@ def _eps_of_log(rng: random.Random) -> list[str]:
 
 def _eps_of_root(rng: random.Random) -> list[str]:
     eps = rng.choice(["1e-12", "1e-10"])
-    return [f"h = torch.sqrt(torch.relu(h) ** 2 + {eps})"]
+    keep = "z = h * (torch.arange(h.shape[0]) > 0).to(h.dtype)[:, None]"
+    form = rng.choice([f"h = torch.sqrt(z ** 2 + {eps})", f"h = h + torch.sqrt((z * z).sum(-1, keepdim=True) + {eps})"])
+    return [keep, form]
 
 
 def _near_one(rng: random.Random) -> list[str]:

@@ -26,7 +26,7 @@ def reasons(error: float, noisy: list[float], noisier: list[float]) -> set[str]:
     for each in noisy:
         floor.learn(off_by(each), EXACT)
     for each in noisier:
-        floor.learn_jumps(off_by(each), EXACT)
+        floor.learn_jumps(off_by(each), EXACT, 4.0)
     return {alarm.reason for alarm in floor.alarms(off_by(error), EXACT)}
 
 
@@ -46,6 +46,25 @@ def test_a_flip_that_only_more_noise_shows_explains_an_error_of_its_size() -> No
     assert reasons(0.06, small, []) == {"round-off"}
     assert reasons(0.06, small, [0.004] * 8) == {"round-off"}
     assert reasons(0.06, small, [0.004] * 7 + [0.06]) == set()
+
+
+def test_a_flip_in_half_of_the_noisier_runs_explains_an_error_of_its_size() -> None:
+    assert reasons(0.06, [0.001] * 8, [0.004] * 4 + [0.06] * 4) == set()
+
+
+def test_gradients_that_are_within_their_floors_are_so_together() -> None:
+    """A flip in one gradient is large there, and small beside the noise of all."""
+    exact = Outcome(gradients={"a": torch.tensor([1.0, 0.0]), "b": torch.tensor([3.0, 0.0])})
+
+    def off(a: float, b: float) -> Outcome:
+        return Outcome(gradients={"a": torch.tensor([1.0, a]), "b": torch.tensor([3.0, b])})
+
+    floor = Floor(UNIT, CALLS)
+    for a in (0.001, 0.001, 0.2):
+        floor.learn(off(a, 0.01), exact)
+    floor.errors["gradients", "all gradients together"] = 0.01
+    assert floor.alarms(off(0.15, 0.01), exact) == []
+    assert {alarm.distance.name for alarm in floor.alarms(off(0.15, 0.3), exact)} == {"b", "all gradients together"}
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -1,0 +1,108 @@
+"""Planted faults: the line that `find_remedy` names, and its remedy typed into the source and run in FP16."""
+
+from __future__ import annotations
+
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from halfscope.torch.doctor.find_remedy import find_remedy
+from planted_faults import FAULTS, planted
+from typed_remedies import Judged, distance, is_near, judge, load, outcome
+
+pytestmark = pytest.mark.torch
+FORMATS = ("fp16", "bf16", "autocast", "autocast_bf16")
+MOST = 10  # seeds that are tried for each network that FP16 harms
+
+
+def judged(kind: str, first: int, number: int, folder: Path) -> list[Judged]:
+    """The first networks that FP16 harms, by the seeds from `first` on; those that FP32 breaks too are left out."""
+    seeds = islice(count(first), MOST * number)
+    harmed = (each for seed in seeds if (each := judged_if_harmed(seed, kind, folder)) is not None)
+    found = list(islice(harmed, number))
+    assert len(found) == number, f"{kind}: {len(found)} of {number} networks are harmed"
+    return found
+
+
+def judged_if_harmed(seed: int, kind: str, folder: Path) -> Judged | None:
+    source, path = planted(seed, kind), folder / "harmed.py"
+    path.write_text(source.source)
+    exact = outcome(load(path), torch.float32)
+    if not is_near(distance(exact, exact)):
+        return None
+    each = judge(source, folder)
+    return each if each.report.alarms or is_harmed(path, exact) else None
+
+
+def is_harmed(path: Path, exact: tuple[float, torch.Tensor]) -> bool:
+    try:
+        half = outcome(load(path), torch.float16)
+    except RuntimeError:  # a constant that PyTorch refuses to convert
+        return True
+    return not is_near(distance(half, exact))
+
+
+def scores(found: list[Judged]) -> tuple[float, float, list[str]]:
+    """Shares of the cause's line named and of remedies that work, and the wrong statements."""
+    named = sum(each.is_named for each in found) / len(found)
+    works = sum(each.works for each in found) / len(found)
+    return named, works, [f"{each.planted.kind}: {each.why}\n{each.report}" for each in found if each.is_wrong]
+
+
+def test_planted_faults_are_named_and_healed(tmp_path: Path) -> None:
+    named, works, wrong = scores([each for kind in FAULTS for each in judged(kind, 0, 1, tmp_path)])
+    assert wrong == [] and named >= 0.95 and works >= 0.85
+
+
+def test_half_a_remedy_is_none(tmp_path: Path) -> None:
+    """1 - p of FP32, whose logarithm in the format has a gradient that is 30 % off: the floor is infinite."""
+    each = judge(planted(101, "near_one"), tmp_path)
+    assert each.works and not each.is_wrong, each.report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FAULTS)
+def test_hundreds_of_planted_faults(kind: str, tmp_path: Path) -> None:
+    named, works, wrong = scores(judged(kind, 100, 10, tmp_path))
+    assert wrong == [] and named >= 0.85 and works >= 0.85
+
+
+def healthy_networks(seeds: range, folder: Path) -> list[str]:
+    alarms = []
+    for seed in seeds:
+        path = folder / f"healthy{seed}.py"
+        path.write_text(planted(seed, None).source)
+        module = load(path)
+        for format in FORMATS:
+            report = find_remedy(module.net, lambda of=module: of.loss(of.net, of.inputs), format)
+            alarms += [] if report.is_healthy else [f"{seed} {format}\n{report}"]
+    return alarms
+
+
+def test_healthy_networks_are_healthy(tmp_path: Path) -> None:
+    assert healthy_networks(range(5), tmp_path) == []
+
+
+@pytest.mark.slow
+def test_fifty_healthy_networks_are_healthy(tmp_path: Path) -> None:
+    assert healthy_networks(range(100, 150), tmp_path) == []
+
+
+def test_a_judge_sees_a_remedy_that_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge's own test: a constant that heals nothing is a wrong statement."""
+    from halfscope.torch.doctor.transformations import constants
+
+    monkeypatch.setattr(constants, "short", lambda value: "1e-12")
+    each = judge(planted(0, "eps_of_log"), tmp_path)
+    assert each.is_wrong and not each.works
+
+
+def test_every_kind_of_fault_is_planted() -> None:
+    assert len(FAULTS) >= 23
+    for kind in FAULTS:
+        source = planted(0, kind)
+        lines = source.source.splitlines()
+        assert source.lines and all(lines[number - 1].strip() for number in source.lines)
