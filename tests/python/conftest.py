@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "lib" / "python"), str(ROOT / "tools"), str(ROOT / "tests" / "peer")]
 # Models and cases that tests of several rooms of halfscope.torch share.
-sys.path += [str(Path(__file__).parent / "halfscope_torch" / folder) for folder in ("models", "cases", "ranks")]
+sys.path += [
+    str(Path(__file__).parent / "halfscope_torch" / folder) for folder in ("models", "cases", "ranks", "doctor")
+]
 
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_results

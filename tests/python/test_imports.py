@@ -34,6 +34,10 @@ ROOMS = {
     "watch": {"counts", "device", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
     "lint": {"emulate", "findings", "policy", "steps"},
     "diagnose": {"device", "emulate", "events", "findings", "operations", "policy", "steps"},
+    "check": {
+        "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
+        "wrapping",
+    },
     "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip

@@ -25,7 +25,14 @@ def program() -> Path:
 
 
 def main() -> NoReturn:
-    """Becomes the program, with this process's arguments: signals and the exit status are its own."""
+    """Becomes the program, with this process's arguments: signals and the exit status are its own.
+
+    `check` needs PyTorch, and is Python's own command.
+    """
+    if sys.argv[1:2] == ["check"]:
+        from halfscope.check_command import run
+
+        sys.exit(run(sys.argv[2:]))
     try:
         path = program()
     except FileNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from halfscope.torch.ablate.ablation import Ablation, TrainingRun, ablate
 from halfscope.torch.ablate.scale_probe import ScaleProbe, TensorError, probe_scales
+from halfscope.torch.check.check import check
 from halfscope.torch.diagnose.diagnose import Diagnosis, diagnose
 from halfscope.torch.doctor.find_remedy import find_remedy
 from halfscope.torch.emulate.emulation import Emulation, emulate
@@ -20,6 +21,7 @@ __all__ = [
     "TrainingRun",
     "Watch",
     "ablate",
+    "check",
     "diagnose",
     "emulate",
     "find_remedy",

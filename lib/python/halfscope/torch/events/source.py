@@ -55,13 +55,18 @@ def current_site() -> Site | None:
         if frame is None:
             break
         file = frame.f_code.co_filename
-        if not file.startswith((_TORCH, _OWN)):
+        if not is_own(file):
             line = Line(file, frame.f_lineno, frame.f_code.co_name)
             if not is_of_library(file):
                 return Site(line) if inner is None else Site(inner, line)
             inner = inner or line
         frame = frame.f_back  # type: ignore[assignment]
     return None if inner is None else Site(inner)
+
+
+def is_own(file: str) -> bool:
+    """Whether a file belongs to PyTorch or to halfscope.torch."""
+    return file.startswith((_TORCH, _OWN))
 
 
 def is_of_library(file: str) -> bool:

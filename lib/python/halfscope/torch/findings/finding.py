@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-from dataclasses import dataclass
 from typing import Any
 
+from halfscope.reporting import Finding, wrapped
 from halfscope.torch.operations.rules import label_of
 
-_COLUMNS = 112
-
-
-@dataclass(frozen=True)
-class Finding:
-    """change: what to type; why: what was seen; sure: what was tried."""
-
-    kind: str
-    change: str
-    why: str
-    sure: str
-    about: Any = None  # the fault, the cast or the tensor that it is about
-    remedy: str = ""  # by its name in the table
-    code: str = ""  # the line as it is
-
-    def __str__(self) -> str:
-        code = f"\n  Now: {self.code}" if self.code else ""
-        return f"{self.change}{code}\n  Why: {self.why}\n  Sure: {self.sure}"
+__all__ = ["Finding", "called", "digits", "in_percent", "located", "place_of", "short", "wrapped"]
 
 
 def located(site: Any, change: str) -> tuple[str, str]:
@@ -62,12 +44,3 @@ def short(value: float) -> str:
     mantissa, _, exponent = f"{value:.0e}".partition("e")
     text = f"{mantissa}e{int(exponent)}"
     return text if abs(float(text) / value - 1) < 1e-6 else f"{value:.6g}"
-
-
-def wrapped(text: str) -> str:
-    """In lines for a terminal; what follows the first line of a finding is indented already."""
-    wrapped = [
-        line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
-        for line in text.splitlines()
-    ]
-    return "\n".join(wrapped)

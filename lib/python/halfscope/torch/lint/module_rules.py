@@ -68,18 +68,20 @@ def _numbers(name: str, source: Source, format: Format) -> Iterator[Finding]:
     """Constants and powers in `forward`."""
     for value, site in source.numbers:
         sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
-        change = f"{site}: write {{limit}} for {value:g}, or compute this in FP32"
-        yield from check(Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure), format)
+        change = f"write {{limit}} for {value:g}, or compute this in FP32"
+        asked = Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure, site)
+        yield from check(asked, format)
     for power, site in source.powers:
         largest = (format.largest) ** (1 / power)
         if format.has_range_of_fp32:
             continue
         yield Finding(
             "power",
-            f"{site}: compute the power in FP32: x.float().pow({power:g})",
+            f"compute the power in FP32: x.float().pow({power:g})",
             f"{name}: x^{power:g} overflows {format.label} from {largest:.3g} on.",
             f"read in {site}; how large x becomes was not looked at: halfscope.torch.diagnose does",
             Number(f"{name}.forward: power", power, largest, format.name, f"|x| = {largest:.3g}"),
+            place=site,
         )
 
 

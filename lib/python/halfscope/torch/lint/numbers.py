@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from halfscope import _core
 from halfscope.formats import Format
+from halfscope.reporting import Place
 from halfscope.torch.findings.finding import Finding
 
 
@@ -30,6 +31,7 @@ class Asked:
     first: str
     change: str  # may have {limit} in it, a value that survives
     sure: str
+    place: Place | None = None  # the line of source that has the number
 
 
 def check(asked: Asked, format: Format) -> list[Finding]:
@@ -43,4 +45,5 @@ def check(asked: Asked, format: Format) -> list[Finding]:
 
 
 def finding(asked: Asked, why: str, number: Number, limit: float = 0.0) -> Finding:
-    return Finding(asked.kind, asked.change.replace("{limit}", f"{limit:.3g}"), why, asked.sure, number)
+    change = asked.change.replace("{limit}", f"{limit:.3g}")
+    return Finding(asked.kind, change, why, asked.sure, number, place=asked.place)

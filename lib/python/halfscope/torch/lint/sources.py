@@ -7,10 +7,11 @@ import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import CodeType
 
 import torch
+
+from halfscope.reporting import Place
 
 _FP32 = ("float32", "float", "double", "float64")  # names in code that casts to these
 _BOUNDS = ("clamp_min", "clamp", "normalize", "maximum", "max")
@@ -20,8 +21,8 @@ _BOUNDS = ("clamp_min", "clamp", "normalize", "maximum", "max")
 class Source:
     """numbers, powers: with the file and line. is_fp32: it casts to FP32 itself. bounds_from_below: it clamps."""
 
-    numbers: list[tuple[float, str]] = field(default_factory=list)
-    powers: list[tuple[float, str]] = field(default_factory=list)
+    numbers: list[tuple[float, Place]] = field(default_factory=list)
+    powers: list[tuple[float, Place]] = field(default_factory=list)
     is_fp32: bool = False
     bounds_from_below: bool = False
 
@@ -42,7 +43,7 @@ def source_of(module: torch.nn.Module) -> Source | None:
     return Source(numbers, powers, bool(names & set(_FP32)), bool(names & set(_BOUNDS)))
 
 
-def _constants(code: CodeType) -> Iterator[tuple[float, str, bool]]:
+def _constants(code: CodeType) -> Iterator[tuple[float, Place, bool]]:
     """Numbers that the code loads; whether they are exponents: of `pow`, or of `**`."""
     lines = dict(dis.findlinestarts(code))
     line, in_power = code.co_firstlineno, False
@@ -57,7 +58,7 @@ def _constants(code: CodeType) -> Iterator[tuple[float, str, bool]]:
         following = instructions[index + 1] if index + 1 < len(instructions) else None
         is_power = in_power or (following is not None and _is_power(following))
         in_power = False
-        yield float(value) if is_power else value, f"{Path(code.co_filename).name}:{line}", is_power
+        yield float(value) if is_power else value, Place(code.co_filename, line), is_power
 
 
 def _is_power(instruction: dis.Instruction) -> bool:

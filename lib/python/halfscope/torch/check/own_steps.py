@@ -1,0 +1,67 @@
+"""The step as its script has it, in PyTorch's own arithmetic: whether it runs, and whether two runs are the same."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from typing import Any
+
+import torch
+
+from halfscope.reporting import Finding, Place
+from halfscope.torch.check.subject import Subject
+from halfscope.torch.doctor.kept_state import kept_state
+from halfscope.torch.doctor.outcomes import loss_in
+from halfscope.torch.events.source import is_of_library, is_own
+
+_SAME = 1e-4  # relative difference of two losses that the order of a GPU's sums explains
+
+
+def run_twice(subject: Subject) -> list[Finding]:
+    """Fills in the losses, who runs the backward pass, and the scaler; findings: an error, or two different losses."""
+    try:
+        subject.losses = tuple(_loss(subject) for _ in range(2))
+    except Exception as error:
+        return [_failed(error)]
+    first, second = subject.losses
+    if math.isclose(first, second, rel_tol=_SAME, abs_tol=1e-12) or not (math.isfinite(first) or math.isfinite(second)):
+        return []
+    why = f"two calls from the same weights, buffers and random numbers gave a loss of {first:.6g} and {second:.6g}"
+    change = "compute the loss of one batch, the same in each call"
+    return [Finding("batch", change, why, "run twice; the format was not tried")]
+
+
+def _loss(subject: Subject) -> float:
+    """NaN of a step that returns none."""
+    used: list[Any] = []
+    subject.closure.prepare = subject.closure.noting_scaler(used)
+    try:
+        with kept_state(subject.model, list(_tensors(subject.model)), subject.optimizers):
+            loss = loss_in(subject.closure())
+            subject.makes_backward = any(weight.grad is not None for weight in subject.model.parameters())
+            if loss is not None and loss.requires_grad and not subject.makes_backward:
+                loss.float().sum().backward()
+            value = math.nan if loss is None else float(loss.detach().float().sum())
+    finally:
+        subject.closure.prepare = lambda: None
+        subject.closure.restore()
+    subject.scaler = next((each for each in used if each.get_scale() != 1), None)
+    return value
+
+
+def _tensors(model: torch.nn.Module) -> Any:
+    yield from model.parameters()
+    yield from model.buffers()
+
+
+def _failed(error: Exception) -> Finding:
+    """On a step that ends with an error: the last line of the user's own source."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_own(frame.filename)]
+    own = [frame for frame in frames if not is_of_library(frame.filename)]
+    words = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+    last = own[-1] if own else None
+    return Finding(
+        "error", "make the step run first, then check again", what, "run as its script has it; no format was tried",
+        code=(last.line or "") if last else "", place=Place(last.filename, last.lineno) if last else None,
+    )  # fmt: skip

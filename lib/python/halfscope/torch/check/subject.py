@@ -1,0 +1,101 @@
+"""Subject of a check: a model, its step, its optimizers, and the format in which the step is to be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.formats import Format
+from halfscope.torch.check.closure import Closure
+from halfscope.torch.doctor.program import Program
+from halfscope.torch.private import is_compiled
+from halfscope.torch.steps.optimizers import optimizers_of
+
+_AUTOCAST = "autocast"
+_POLICIES = {"fp16": "autocast_cuda", "bf16": "autocast_cpu"}  # for the lint of FP32 weights under autocast
+
+
+@dataclass
+class Subject:
+    """name: of the format as it was given: "autocast" too. makes_backward: whether the step runs it itself."""
+
+    model: torch.nn.Module
+    closure: Closure
+    optimizers: list[torch.optim.Optimizer]
+    name: str
+    format: Format
+    own_types: frozenset[torch.dtype] = frozenset()  # 16-bit types that the step asks for itself
+    makes_backward: bool = False
+    scaler: Any = None  # that scales the loss in the step
+    losses: tuple[float, ...] = ()  # results of the step as its script has it
+
+    @property
+    def is_autocast(self) -> bool:
+        return self.name.startswith(_AUTOCAST)
+
+    @property
+    def scale(self) -> float:
+        """The loss scale of the step."""
+        return 1.0 if self.scaler is None else float(self.scaler.get_scale())
+
+    @property
+    def narrow_weights(self) -> frozenset[torch.dtype]:
+        types = (torch.float16, torch.bfloat16)
+        return frozenset(weight.dtype for weight in self.model.parameters() if weight.dtype in types)
+
+    @property
+    def stores_format(self) -> bool:
+        """Whether weights and optimizer state are kept in the format."""
+        return bool(self.narrow_weights) or not (self.is_autocast or self.own_types)
+
+    @property
+    def lint_format(self) -> str:
+        """The format for a lint, or the policy where weights stay in FP32."""
+        return self.format.name if self.stores_format else _POLICIES.get(self.format.name, "autocast_cuda")
+
+    def program(self, scale: float = 1.0) -> Program:
+        """The step for the doctor's runs."""
+        return Program(
+            self.model, self.closure, self.optimizers, self.format, scale, self.is_autocast, not self.is_autocast
+        )
+
+    def state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Weights, buffers and tensors of the optimizers' states, by name."""
+        yield from self.program().state()
+
+
+def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
+    """Raises TypeError and ValueError for what cannot be checked."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"check: model is of type {type(model).__name__}; give a torch.nn.Module")
+    if isinstance(model, torch.jit.ScriptModule) or is_compiled(model):
+        raise TypeError("check: the model is compiled or scripted, so that no call is seen; give the eager model")
+    if not callable(loss):
+        raise TypeError(f"check: loss is of type {type(loss).__name__}; give a function without arguments: lambda: ...")
+    closure = Closure(loss, model)
+    optimizers = closure.optimizers if optimizer is None else _optimizers(optimizer)
+    return Subject(model, closure, optimizers, format, _format(format))
+
+
+def _optimizers(given: Any) -> list[torch.optim.Optimizer]:
+    try:
+        return optimizers_of(given if isinstance(given, Iterable) or hasattr(given, "step") else [given])
+    except TypeError:
+        raise TypeError(
+            f"check: optimizer is of type {type(given).__name__}; give an optimizer of PyTorch, or a list of them"
+        ) from None
+
+
+def _format(given: Any) -> Format:
+    if not isinstance(given, str):
+        raise TypeError(f"check: format={given!r}; give a name, such as 'fp16', 'bf16' or 'autocast'")
+    name = given
+    if given == _AUTOCAST or given.startswith(f"{_AUTOCAST}_"):
+        name = given.removeprefix(_AUTOCAST).lstrip("_") or "fp16"
+    try:
+        return Format.of(name)
+    except ValueError as error:
+        raise ValueError(f"check: format={given!r}: {error}; 'autocast' and 'autocast_bf16' are others") from None
