@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit status: 1 where there is something to change, 2 for bad input. What a script prints goes to stderr."""
+    """The exit status: 1 where there is something to change, 2 for bad input. Output of the script goes to stderr."""
     try:
         options = _parser().parse_args(arguments)
         with contextlib.redirect_stdout(sys.stderr):

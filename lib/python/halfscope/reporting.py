@@ -14,7 +14,7 @@ from halfscope.results.dataframes import frame
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 1  # of the dictionary: a key that goes or changes its meaning makes it 2
+VERSION = 1  # raised when a key that goes or changes its meaning
 KEYS = ("kind", "file", "line", "now", "change", "tried", "evidence")
 _COLUMNS = 112
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
 from typing import Any
 
@@ -35,12 +36,12 @@ class Training:
         self.generator = torch.Generator().manual_seed(seed)
         self.numpy_generator, self.own_random = numpy.random.default_rng(seed), random.Random(seed)
         self.factor = rng.choice([1.0, 3e4, 1e-6])
-        self.calls = 0
+        self.drawn: set[float] = set()  # one number of each call
 
     def step(self) -> torch.Tensor:
-        self.calls += 1
         noise = torch.randn(8, 4, generator=self.generator) + torch.randn(8, 4) + random.random() + numpy.random.rand()
-        noise = noise + float(self.numpy_generator.random()) + self.own_random.random()
+        self.drawn.add(self.own_random.random())
+        noise = noise + float(self.numpy_generator.random()) + max(self.drawn)
         self.optimizer.zero_grad()
         loss = ((self.model(noise) - self.teacher(noise)) * self.factor).square().mean()
         self.scaler.scale(loss).backward()
@@ -83,12 +84,14 @@ def test_nothing_is_changed_bit_for_bit(seed: int) -> None:
     for _ in range(seed % 3):
         training.step()
     before, gradients = training.bits(), [weight.grad for weight in training.model.parameters()]
+    training.drawn.clear()
     hooks = [len(module._forward_hooks) for module in training.model.modules()]
     report = check(training.model, training.step, training.optimizer, seconds=5)
     after = training.bits()
     assert [name for name in before if not same(before[name], after[name])] == []
     assert all(weight.grad is gradient for weight, gradient in zip(training.model.parameters(), gradients))
     assert hooks == [len(module._forward_hooks) for module in training.model.modules()]
+    assert len(training.drawn) == 1 or "its state is ill before it" in report.about
     assert "compute the loss of one batch" not in str(report)
     training.step()
     assert not same(before, training.bits())  # a step does change it
@@ -100,6 +103,24 @@ def test_an_optimizer_that_the_step_reaches_is_found() -> None:
     before = training.bits()
     report = check(training.model, training.step, seconds=5)
     assert same(before, training.bits()) and "updates:" in report.about
+
+
+def test_what_functions_inside_of_functions_reach_is_kept() -> None:
+    generators = [torch.Generator().manual_seed(seed) for seed in range(4)]
+    model = nn.Linear(2, 2)
+    stream = {"noise": [generators[0]]}
+
+    def noise(generator: torch.Generator = generators[1]) -> torch.Tensor:
+        return torch.randn(2, 2, generator=generator) + torch.randn(2, 2, generator=stream["noise"][0])
+
+    def batch(own: torch.Generator, *, other: torch.Generator = generators[2]) -> torch.Tensor:
+        return noise() + torch.randn(2, 2, generator=own) + torch.randn(2, 2, generator=other)
+
+    before = [generator.get_state() for generator in generators]
+    check(model, functools.partial(lambda own: model(batch(own)).square().mean(), generators[3]), format="autocast")
+    assert all(map(torch.equal, before, [generator.get_state() for generator in generators]))
+    model(batch(generators[3]))
+    assert not any(map(torch.equal, before, [generator.get_state() for generator in generators]))
 
 
 def test_a_healthy_step_costs_few_runs_beside_the_doctor() -> None:

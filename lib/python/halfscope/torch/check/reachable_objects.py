@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-_DEEPEST = 5  # from the function: a closure, an object in it, its attribute, a list in that
+_DEEPEST = 10  # from the function: a function that it calls, an object, its attribute, a list in that
 _MOST = 10_000  # objects that are looked at
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 _ENDS = (str, bytes, int, float, bool, type(None), type, ModuleType, torch.Tensor, CodeType)
