@@ -1,42 +1,24 @@
 // Lays trainings beside predictors, and chooses each predictor's threshold.
 #include "experiments/analyses/harm.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
 #include <halfscope/core/random.hpp>
-#include <halfscope/io/file.hpp>
-#include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/scaling/advisor.hpp>
 
-#include "experiments/analyses/constant_scale.hpp"
 #include "experiments/analyses/harm_predictors.hpp"
-#include "experiments/definition/arm_config.hpp"
-#include "experiments/results/run_records.hpp"
+#include "experiments/analyses/harm_runs.hpp"
 
 namespace halfscope {
 namespace {
 
 namespace fs = std::filesystem;
+using harm_runs::Baseline, harm_runs::ScaledArm;
 
 constexpr std::array predictor_steps{PredictorSteps::first, PredictorSteps::all, PredictorSteps::mean};
-
-/// Training loss at the end of the run in `folder`; empty where it diverged. Nothing where it is not done.
-std::optional<std::optional<double>> final_loss(const fs::path& folder) {
-  if (!fs::exists(folder / "summary.json")) return std::nullopt;
-  const Json summary = read_json(folder / "summary.json");
-  const Json& loss = summary.at("train_loss");
-  if (summary.at("diverged").get<bool>() || !loss.is_number()) return std::optional<double>();
-  return std::optional(loss.get<double>());
-}
-
-double ratio_of(LossKind kind, double loss, double baseline) {
-  return kind == LossKind::log_perplexity ? std::exp(loss - baseline) : loss / baseline;
-}
 
 /// Empty where no step tells.
 std::optional<double> value_over(const std::vector<WatchedStep>& steps, PredictorSteps which,
@@ -64,44 +46,6 @@ std::vector<double> predictors_at(const std::vector<WatchedStep>& steps, int sca
   return values;
 }
 
-/// An FP32 run.
-struct Baseline {
-  std::int64_t seed = 0;
-  double loss = 0;
-  std::vector<WatchedStep> steps;
-};
-
-std::string seed_folder(std::int64_t seed) {
-  return "seed" + std::to_string(seed);
-}
-
-std::vector<Baseline> read_baselines(const fs::path& folder) {
-  std::vector<Baseline> baselines;
-  for (const auto& [seed, run] : run_folders(folder)) {
-    const auto loss = final_loss(run);
-    if (loss && *loss) baselines.push_back({seed, **loss, read_watched_steps(run)});
-  }
-  return baselines;
-}
-
-/// An arm that trains at the loss scale 2^scale_log2.
-struct ScaledArm {
-  int scale_log2 = 0;
-  std::string name;
-};
-
-/// The arms that are compared with the task's baseline.
-std::vector<ScaledArm> arms_of(const Experiment& experiment, const HarmTask& task) {
-  std::vector<ScaledArm> arms;
-  for (const Arm& arm : experiment.arms) {
-    if (arm.baseline != task.baseline) continue;
-    const TrainConfig config = arm_config(experiment, arm, RunSize::small);
-    if (const auto scale_log2 = constant_scale_log2(config.loss_scale))
-      arms.push_back({*scale_log2, arm.name});
-  }
-  return arms;
-}
-
 struct TaskArms {
   const HarmTask& task;
   std::vector<ScaledArm> arms;
@@ -111,14 +55,14 @@ void add_trainings(const TaskArms& of_task, const fs::path& folder, const Baseli
                    HarmEvidence& evidence) {
   const HarmTask& task = of_task.task;
   for (const ScaledArm& arm : of_task.arms) {
-    const auto loss = final_loss(folder / arm.name / seed_folder(baseline.seed));
+    const auto loss = harm_runs::final_loss(folder / arm.name / harm_runs::seed_folder(baseline.seed));
     if (!loss) continue;
     HarmTraining training{.task = task.name,
                           .set = task.set,
                           .seed = baseline.seed,
                           .scale_log2 = arm.scale_log2,
                           .predictors = predictors_at(baseline.steps, arm.scale_log2)};
-    if (*loss) training.loss_ratio = ratio_of(task.loss, **loss, baseline.loss);
+    if (*loss) training.loss_ratio = harm_runs::ratio_of(task.loss, **loss, baseline.loss);
     if (training.predictors.size() == evidence.predictors.size()) {
       evidence.trainings.push_back(std::move(training));
     }
@@ -171,7 +115,7 @@ std::optional<TaskAdvice> advise_task(const HarmTask& task, const std::vector<Ba
   const auto [low, high] =
       std::minmax_element(baselines.begin(), baselines.end(),
                           [](const Baseline& a, const Baseline& b) { return a.loss < b.loss; });
-  answer.fp32_spread = ratio_of(task.loss, high->loss, low->loss);
+  answer.fp32_spread = harm_runs::ratio_of(task.loss, high->loss, low->loss);
   try_advice(trainings, answer);
   return answer;
 }
@@ -288,9 +232,9 @@ HarmEvidence judge_predictors(const Experiment& experiment, const fs::path& fold
     }
   }
   for (const HarmTask& task : experiment.harm_tasks) {
-    const std::vector<Baseline> baselines = read_baselines(folder / task.baseline);
+    const std::vector<Baseline> baselines = harm_runs::read_baselines(folder / task.baseline);
     if (baselines.empty()) continue;
-    const TaskArms of_task{task, arms_of(experiment, task)};
+    const TaskArms of_task{task, harm_runs::arms_of(experiment, task)};
     for (const Baseline& baseline : baselines) add_trainings(of_task, folder, baseline, evidence);
     if (auto advice = advise_task(task, baselines, evidence.trainings))
       evidence.advice.push_back(std::move(*advice));
