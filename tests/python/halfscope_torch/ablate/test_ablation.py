@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from halfscope.results import read_experiment
 from halfscope.torch import Ablation, TrainingRun, ablate
+from halfscope.torch.ablate.table import AblationArm, detectable, verdict_text
+from halfscope.torch.policy import Policy
 
 pytestmark = pytest.mark.torch
 
+# Student's t of 95 % by degrees of freedom.
+T_95 = {1: 12.706, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
 PROGRAM = Path(__file__).resolve().parents[4] / "build/release/experiments/halfscope"
 
 
@@ -60,11 +66,43 @@ def test_arms_are_policies_at_loss_scales(ablation: Ablation) -> None:
 def test_a_verdict_says_which_arms_end_as_fp32_does(ablation: Ablation) -> None:
     lines = ablation.verdict().splitlines()
     assert lines[0].startswith("fp16_mixed_s1 ends worse than fp32, by ")
-    assert lines[1].startswith("fp16_mixed_s1048576 ends as fp32 does: loss ")
+    assert lines[1].startswith("fp16_mixed_s1048576 ends as fp32 does")
     assert lines[3] == "fp16_pure_s1048576 diverges in 3 of 3 seeds."
     table = str(ablation).splitlines()
     assert table[0].split()[:3] == ["arm", "seeds", "loss"]
+    assert "detectable" in table[0]
     assert table[5].split()[2:5] == ["diverged", "in", "3"]
+
+
+def arm(name: str, metrics: list[float]) -> AblationArm:
+    return AblationArm(name, Policy(name, None, {}), 1, metrics, [0.0] * len(metrics))
+
+
+def test_the_detectable_difference_is_the_paired_intervals_half_width() -> None:
+    random = np.random.default_rng(0)
+    for seeds in [one + 1 for one in T_95] * 20:
+        theirs = random.normal(1, 0.3, seeds)
+        ours = theirs + random.normal(0, 0.1, seeds)
+        paired = ours - theirs
+        half = T_95[seeds - 1] * paired.std(ddof=1) / seeds**0.5
+        pair = arm("fp16_mixed", list(ours)), arm("fp32", list(theirs))
+        assert detectable(*pair) == pytest.approx(half, rel=1e-3)
+        line = verdict_text([*pair], "loss", True)
+        if abs(paired.mean()) <= half:
+            share = 100 * half / theirs.mean()
+            assert "is not told from fp32" in line and f"a difference of {share:.2g} % or more" in line
+        else:
+            assert "than fp32, by" in line
+
+
+def test_two_seeds_that_scatter_do_not_end_as_fp32_does() -> None:
+    """0.99 beside 0.95 of two seeds that lie 0.1 apart says nothing."""
+    line = verdict_text([arm("fp32", [0.9, 1.0]), arm("fp16_mixed", [0.84, 1.14])], "loss", True)
+    assert "ends as" not in line and "is not told from fp32 by 2 seeds" in line
+    close = verdict_text([arm("fp32", [0.9, 1.0]), arm("fp16_mixed", [0.9001, 1.0001])], "loss", True)
+    assert "ends as fp32 does, within 0.011 %" in close or "ends as fp32 does, within 0.01 %" in close
+    assert math.isnan(detectable(arm("fp16_mixed", [1.0]), arm("fp32", [1.0])))
+    assert math.isnan(detectable(arm("fp16_mixed", [1.0, math.nan]), arm("fp32", [1.0, 1.0])))
 
 
 def test_the_folder_is_that_of_a_run(ablation: Ablation, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

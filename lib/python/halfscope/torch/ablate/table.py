@@ -75,22 +75,41 @@ class AblationArm:
         return fmean(self.lost_updates)
 
 
+def fp32_arm(arms: list[AblationArm]) -> AblationArm | None:
+    """The arm that the others are compared with."""
+    return next((arm for arm in arms if not arm.policy.base.rounds), None)
+
+
+def detectable(arm: AblationArm, baseline: AblationArm | None) -> float:
+    """The smallest difference from the baseline that the seeds tell from none: the half width of the 95 % interval of
+    the paired difference. NaN without a second seed, and where a seed diverged."""
+    if baseline is None or arm is baseline or arm.diverged or baseline.diverged:
+        return math.nan
+    if len(arm.metrics) < 2 or len(arm.metrics) != len(baseline.metrics):
+        return math.nan
+    return confidence_95([ours - theirs for ours, theirs in zip(arm.metrics, baseline.metrics)])
+
+
 def table_text(arms: list[AblationArm], metric: str) -> str:
     """Aligned columns."""
-    rows = [("arm", "seeds", metric, "95 % interval", "gradients flushed", "updates lost", "first overflow")]
+    rows = [
+        ("arm", "seeds", metric, "95 % interval", "detectable", "gradients flushed", "updates lost", "first overflow")
+    ]
+    baseline = fp32_arm(arms)
     for arm in arms:
         interval = "-" if math.isnan(arm.half_width) else f"± {arm.half_width:.2g}"
+        least = detectable(arm, baseline)
         mean = f"diverged in {arm.diverged}" if arm.diverged else f"{arm.mean:.5g}"
         rows.append((
-            arm.name, str(len(arm.metrics)), mean, interval, f"{100 * arm.flushed:.1f} %",
-            f"{100 * arm.mean_lost_updates:.1f} %", arm.overflow or "-",
+            arm.name, str(len(arm.metrics)), mean, interval, "-" if math.isnan(least) else f"{least:.2g}",
+            f"{100 * arm.flushed:.1f} %", f"{100 * arm.mean_lost_updates:.1f} %", arm.overflow or "-",
         ))  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def verdict_text(arms: list[AblationArm], metric: str, lower_is_better: bool) -> str:
-    baseline = next((arm for arm in arms if not arm.policy.base.rounds), None)
+    baseline = fp32_arm(arms)
     others = [arm for arm in arms if arm is not baseline]
     if baseline is None or not others:
         return "No verdict: an ablation compares arms with the policy fp32."
@@ -99,17 +118,28 @@ def verdict_text(arms: list[AblationArm], metric: str, lower_is_better: bool) ->
     return "\n".join(_judged(arm, baseline, metric, lower_is_better) for arm in others)
 
 
+def _share(difference: float, of: float) -> str:
+    """In percent of a metric that is not 0."""
+    return f"{100 * difference / abs(of):.2g} %" if of else f"{difference:.2g}"
+
+
 def _judged(arm: AblationArm, baseline: AblationArm, metric: str, lower_is_better: bool) -> str:
     if arm.diverged:
         return f"{arm.name} diverges in {arm.diverged} of {len(arm.metrics)} seeds."
     difference = arm.mean - baseline.mean
     numbers = f"{metric} {arm.mean:.5g} beside {baseline.mean:.5g} of {baseline.name}"
-    if len(arm.metrics) < 2 or len(arm.metrics) != len(baseline.metrics):
+    least = detectable(arm, baseline)
+    if math.isnan(least):
         return f"{arm.name}: {numbers} (one seed: no interval)."
-    change = f"{100 * abs(difference) / abs(baseline.mean):.2g} %" if baseline.mean else f"{abs(difference):.2g}"
-    paired = [ours - theirs for ours, theirs in zip(arm.metrics, baseline.metrics)]
-    if abs(difference) <= confidence_95(paired):
-        return f"{arm.name} ends as {baseline.name} does: {numbers}, within the spread of the seeds."
+    change = _share(abs(difference), baseline.mean)
+    if abs(difference) + least <= SMALL * abs(baseline.mean):
+        most = _share(abs(difference) + least, baseline.mean)
+        return f"{arm.name} ends as {baseline.name} does, within {most}: {numbers}."
+    if abs(difference) <= least:
+        return (
+            f"{arm.name} is not told from {baseline.name} by {len(arm.metrics)} seeds: {numbers}; "
+            f"they tell a difference of {_share(least, baseline.mean)} or more."
+        )
     kind = "worse" if (difference > 0) == lower_is_better else "better"
     if abs(difference) < SMALL * abs(baseline.mean):
         return f"{arm.name} ends as {baseline.name} does: {numbers}, {change} {kind}."
