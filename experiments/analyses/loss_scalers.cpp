@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "experiments/analyses/analyses.hpp"
-#include "experiments/results/judgement.hpp"
+#include "experiments/results/difference.hpp"
 
 namespace halfscope {
 namespace loss_scalers {
@@ -36,15 +36,24 @@ std::string seeds_range(const ArmSummary& arm) {
   return fmt::format("{:.3f} to {:.3f}", low, high);
 }
 
-/// ", FP32 at 0.649 (0.641 to 0.655): within the spread of seeds".
-std::string beside_fp32(const ArmSummary& mine, const ArmSummary* fp32) {
+std::string size_words(const ReportedMetric& metric, double difference) {
+  return metric.comparison == Comparison::ratio ? fmt::format("{:.2g} %", 100 * difference)
+                                                : fmt::format("{:.2g}", difference);
+}
+
+/// ", FP32 at 0.649 (0.641 to 0.655): not told apart by 5 seeds (detectable: 0.4 %)".
+std::string beside_fp32(const ReportedMetric& metric, const ArmSummary& mine, const ArmSummary* fp32) {
   if (fp32 == nullptr || !fp32->mean) return "";
-  if (fp32->values.size() < 2)
-    return fmt::format(", FP32 at {:.3f} (one seed: no spread to compare with)", *fp32->mean);
-  const bool close =
-      mine.diverged == 0 && std::fabs(*mine.mean - *fp32->mean) <= seed_spread(*fp32).value_or(0);
-  return fmt::format(", FP32 at {:.3f} ({}): {} the spread of seeds", *fp32->mean, seeds_range(*fp32),
-                     close ? "within" : "outside");
+  const Difference difference = difference_of(metric, mine, *fp32);
+  const std::optional<double> least = detectable(difference);
+  if (!least) return fmt::format(", FP32 at {:.3f} (one seed: not judged)", *fp32->mean);
+  const double behind = *difference.behind;
+  const std::string judged =
+      std::fabs(behind) <= *least
+          ? fmt::format("not told apart by {} seeds", difference.seeds)
+          : fmt::format("{} by {}", behind > 0 ? "worse" : "better", size_words(metric, std::fabs(behind)));
+  return fmt::format(", FP32 at {:.3f} ({}): {} (detectable: {})", *fp32->mean, seeds_range(*fp32), judged,
+                     size_words(metric, *least));
 }
 
 bool skips_late(const ArmSummary& arm) {
@@ -58,7 +67,7 @@ std::string sentence_on_ours(const ExperimentSummary& summary, const std::string
   if (!mine->mean) return fmt::format("{} diverged in every seed.", mine->arm);
   std::string text =
       fmt::format("{} ends at {:.3f}{}; it skips {:.0f} steps, {} after the first ten", mine->arm,
-                  *mine->mean, beside_fp32(*mine, summary.find(baseline)),
+                  *mine->mean, beside_fp32(summary.metric, *mine, summary.find(baseline)),
                   mine->column("skipped").value_or(0), skips_late(*mine) ? "some of them" : "none");
   const std::optional<double> flushed = mine->column("flushed");
   if (other != nullptr && flushed && other->column("flushed")) {

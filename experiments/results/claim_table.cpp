@@ -49,7 +49,7 @@ class Row {
             expectation_.margin > 0 ? amount(metric_, expectation_.margin) : "0",
             difference_.behind ? amount(metric_, *difference_.behind) : "-",
             interval(),
-            detectable(),
+            least(),
             seeds_text(difference_),
             in_words(judgement)};
   }
@@ -60,8 +60,9 @@ class Row {
     return fmt::format("{} .. {}", amount(metric_, *difference_.low), amount(metric_, *difference_.high));
   }
 
-  [[nodiscard]] std::string detectable() const {
-    return difference_.low ? amount(metric_, (*difference_.high - *difference_.low) / 2) : "-";
+  [[nodiscard]] std::string least() const {
+    const std::optional<double> least = detectable(difference_);
+    return least ? amount(metric_, *least) : "-";
   }
 
   const ReportedMetric& metric_;

@@ -30,6 +30,12 @@ struct Difference {
   std::optional<double> low{}, high{};  ///< 95 % interval, Student's or Welch's; from two pairs on
 };
 
+/// Half the width of the interval: the smallest difference that the seeds tell from none. Empty without one.
+[[nodiscard]] inline std::optional<double> detectable(const Difference& difference) {
+  if (!difference.low || !difference.high) return std::nullopt;
+  return (*difference.high - *difference.low) / 2;
+}
+
 /// Empty difference of 0 seeds where the seeds of an arm differ in their settings.
 [[nodiscard]] Difference difference_of(const ReportedMetric& metric, const ArmSummary& arm,
                                        const ArmSummary& baseline);
