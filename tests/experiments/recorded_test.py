@@ -11,7 +11,7 @@ from program import WithFolder, halfscope
 RECORDED = Path(__file__).parents[2] / "experiments/recorded"
 DERIVED = ("summary.json", "report.txt")
 # Hundreds of runs, of which the summary alone is kept.
-WITHOUT_RUNS = {"advice-validity"}
+WITHOUT_RUNS = {"advice-validity", "narrow-windows"}
 
 
 def read_runs(experiment):

@@ -141,7 +141,7 @@ def emulated_operations(sources: Sources) -> str:
 RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
-    "advice-rules": lambda sources: text_block(advice_rules(sources.recorded)),
+    "advice-rules": lambda sources, *experiments: text_block(advice_rules(sources.recorded, *experiments)),
     "beside-papers": lambda sources: beside_papers(sources.recorded),
     "claims": lambda sources, *experiments: claims_table(sources.recorded, list(experiments)),
     "devices": lambda sources: device_section(sources.recorded),

@@ -12,7 +12,8 @@ import pytest
 
 from halfscope.results import read_experiment, recorded_frame
 from halfscope.results.recorded import read_table, read_tables, recorded_devices
-from recording.advice_rules import below, best_constant, ours, read_tasks, right_of_all
+from recording.advice_rules import below, best_constant, ours, right_of_all
+from recording.advice_tasks import read_tasks
 from recording.device_tables import NOTHING, device_section
 from recording.source_tree import ROOT
 from synthetic_record import CPU_ARMS, GPU_ARMS, write_record

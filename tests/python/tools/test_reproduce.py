@@ -88,6 +88,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "where-master-copy",
         "where-loss-scaling",
         "where-fp32-sums",
+        "narrow-windows",
     }
     assert {entry.name for entry in entries if not entry.in_quick_set} == left_out
     assert all(set(entry.full_arms) <= set(entry.data_of) for entry in entries)
