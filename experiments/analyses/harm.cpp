@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include <halfscope/core/random.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/scaling/advisor.hpp>
 
 #include "experiments/analyses/harm_predictors.hpp"
@@ -16,7 +17,7 @@ namespace halfscope {
 namespace {
 
 namespace fs = std::filesystem;
-using harm_runs::Baseline, harm_runs::ScaledArm;
+using harm_runs::Baseline, harm_runs::ScaledArm, harm_runs::TaskArms;
 
 constexpr std::array predictor_steps{PredictorSteps::first, PredictorSteps::all, PredictorSteps::mean};
 
@@ -46,15 +47,55 @@ std::vector<double> predictors_at(const std::vector<WatchedStep>& steps, int sca
   return values;
 }
 
-struct TaskArms {
+struct TaskRuns {
   const HarmTask& task;
-  std::vector<ScaledArm> arms;
+  TaskArms arms{};
+  std::vector<Baseline> baselines{};
 };
 
-void add_trainings(const TaskArms& of_task, const fs::path& folder, const Baseline& baseline,
+/// The tasks with a finished FP32 run.
+std::vector<TaskRuns> read_tasks(const Experiment& experiment, const fs::path& folder) {
+  std::vector<TaskRuns> tasks;
+  for (const HarmTask& task : experiment.harm_tasks) {
+    TaskArms arms = harm_runs::arms_of(experiment, task);
+    auto baselines = harm_runs::read_baselines(folder / task.baseline, arms.format);
+    if (!baselines.empty()) tasks.push_back({task, std::move(arms), std::move(baselines)});
+  }
+  return tasks;
+}
+
+/// Whether a step of an FP32 run has what the predictor needs.
+bool tells(const TaskRuns& runs, Predictor predict) {
+  for (const Baseline& baseline : runs.baselines)
+    for (const WatchedStep& step : baseline.steps)
+      for (const ScaledArm& arm : runs.arms.constant)
+        if (predict(step, arm.scale_log2)) return true;
+  return false;
+}
+
+std::vector<PredictorResult> recorded_predictors(const std::vector<TaskRuns>& tasks) {
+  std::vector<PredictorResult> predictors;
+  for (const PredictorSteps steps : predictor_steps)
+    for (const PredictorEntry& entry : predictor_table)
+      if (std::ranges::any_of(tasks, [&](const TaskRuns& runs) { return tells(runs, entry.predict); }))
+        predictors.push_back({.name = std::string(entry.name), .steps = steps});
+  return predictors;
+}
+
+void add_scaler_trainings(const TaskRuns& runs, const fs::path& folder, const Baseline& baseline,
+                          std::vector<ScalerTraining>& trainings) {
+  for (const std::string& arm : runs.arms.scalers) {
+    const auto loss = harm_runs::final_loss(folder / arm / harm_runs::seed_folder(baseline.seed));
+    if (!loss) continue;
+    ScalerTraining& training = trainings.emplace_back(runs.task.name, arm, baseline.seed);
+    if (*loss) training.loss_ratio = harm_runs::ratio_of(runs.task.loss, **loss, baseline.loss);
+  }
+}
+
+void add_trainings(const TaskRuns& runs, const fs::path& folder, const Baseline& baseline,
                    HarmEvidence& evidence) {
-  const HarmTask& task = of_task.task;
-  for (const ScaledArm& arm : of_task.arms) {
+  const HarmTask& task = runs.task;
+  for (const ScaledArm& arm : runs.arms.constant) {
     const auto loss = harm_runs::final_loss(folder / arm.name / harm_runs::seed_folder(baseline.seed));
     if (!loss) continue;
     HarmTraining training{.task = task.name,
@@ -86,6 +127,19 @@ std::vector<TensorFit> fits_of(const std::vector<Baseline>& baselines) {
   return fits;
 }
 
+/// The scale that is enough for every tensor, and the largest at which none overflows, whether or not the
+/// first is below the second.
+ScaleWindow edges_of(const std::vector<TensorFit>& fits) {
+  std::optional<int> low;
+  int high = largest_scale_log2;
+  for (const TensorFit& fit : fits) {
+    if (fit.any_scale) continue;
+    low = std::max(low.value_or(fit.underflow_low), fit.underflow_low);
+    high = std::min(high, fit.overflow_high);
+  }
+  return {low.value_or(high), high};
+}
+
 /// Fills in the training that the advice is tried on.
 void try_advice(const std::vector<HarmTraining>& trainings, TaskAdvice& advice) {
   const auto is_of_task = [&](const HarmTraining& training) { return training.task == advice.task; };
@@ -103,19 +157,19 @@ void try_advice(const std::vector<HarmTraining>& trainings, TaskAdvice& advice) 
   if (advice.trained_at && !diverged) advice.loss_ratio = worst;
 }
 
-/// Nothing where no single scale fits the task.
-std::optional<TaskAdvice> advise_task(const HarmTask& task, const std::vector<Baseline>& baselines,
-                                      const std::vector<HarmTraining>& trainings) {
-  const Advice advice = advise(fits_of(baselines), fp16);
-  if (!advice.joint) return std::nullopt;
-  TaskAdvice answer{.task = task.name,
-                    .enough_from = advice.joint->low,
+/// Nothing where the advisor names no scale.
+std::optional<TaskAdvice> advise_task(const TaskRuns& runs, const std::vector<HarmTraining>& trainings) {
+  const std::vector<TensorFit> fits = fits_of(runs.baselines);
+  const Advice advice = advise(fits, runs.arms.format);
+  if (!advice.recommended) return std::nullopt;
+  const ScaleWindow edges = edges_of(fits);
+  TaskAdvice answer{.task = runs.task.name,
+                    .format = to_string(runs.arms.format),
+                    .enough_from = edges.low,
                     .use = *advice.recommended,
-                    .overflow_beyond = advice.joint->high};
-  const auto [low, high] =
-      std::minmax_element(baselines.begin(), baselines.end(),
-                          [](const Baseline& a, const Baseline& b) { return a.loss < b.loss; });
-  answer.fp32_spread = harm_runs::ratio_of(task.loss, high->loss, low->loss);
+                    .overflow_beyond = edges.high};
+  const auto [low, high] = std::ranges::minmax_element(runs.baselines, {}, &Baseline::loss);
+  answer.fp32_spread = harm_runs::ratio_of(runs.task.loss, high->loss, low->loss);
   try_advice(trainings, answer);
   return answer;
 }
@@ -225,19 +279,14 @@ RightCount count_advisor(const HarmEvidence& evidence, HarmSet set) {
 }  // namespace
 
 HarmEvidence judge_predictors(const Experiment& experiment, const fs::path& folder) {
-  HarmEvidence evidence;
-  for (const PredictorSteps steps : predictor_steps) {
-    for (const PredictorEntry& entry : predictor_table) {
-      evidence.predictors.push_back({.name = std::string(entry.name), .steps = steps});
+  const std::vector<TaskRuns> tasks = read_tasks(experiment, folder);
+  HarmEvidence evidence{.predictors = recorded_predictors(tasks)};
+  for (const TaskRuns& runs : tasks) {
+    for (const Baseline& baseline : runs.baselines) {
+      add_trainings(runs, folder, baseline, evidence);
+      add_scaler_trainings(runs, folder, baseline, evidence.scalers);
     }
-  }
-  for (const HarmTask& task : experiment.harm_tasks) {
-    const std::vector<Baseline> baselines = harm_runs::read_baselines(folder / task.baseline);
-    if (baselines.empty()) continue;
-    const TaskArms of_task{task, harm_runs::arms_of(experiment, task)};
-    for (const Baseline& baseline : baselines) add_trainings(of_task, folder, baseline, evidence);
-    if (auto advice = advise_task(task, baselines, evidence.trainings))
-      evidence.advice.push_back(std::move(*advice));
+    if (auto advice = advise_task(runs, evidence.trainings)) evidence.advice.push_back(std::move(*advice));
   }
   evidence.advisor = count_advisor(evidence, HarmSet::fitted);
   evidence.advisor_held_out = count_advisor(evidence, HarmSet::held_out);

@@ -16,7 +16,7 @@ namespace halfscope {
 /// A training is harmed where its loss ends more than this share above that of FP32 with the same seed.
 inline constexpr double harmful = usual_margin;
 
-/// One training at a loss scale beside the same seed's FP32 run.
+/// One training at a constant loss scale beside the same seed's FP32 run.
 struct HarmTraining {
   std::string task;
   HarmSet set = HarmSet::fitted;
@@ -28,6 +28,15 @@ struct HarmTraining {
 
   [[nodiscard]] bool diverged() const { return !loss_ratio; }
   [[nodiscard]] bool harmed() const { return diverged() || *loss_ratio > 1 + harmful; }
+};
+
+/// One training under a scaler that moves its scale, beside the same seed's FP32 run.
+struct ScalerTraining {
+  std::string task, arm;
+  std::int64_t seed = 0;
+  std::optional<double> loss_ratio{};  ///< to FP32's; empty where it diverged
+
+  [[nodiscard]] bool harmed() const { return !loss_ratio || *loss_ratio > 1 + harmful; }
 };
 
 /// A predictor's value over the watched steps of the FP32 run: the first step's, or the largest or the mean
@@ -55,15 +64,19 @@ struct PredictorResult {
 /// largest scale that was trained and is not above it.
 struct TaskAdvice {
   std::string task;
-  int enough_from = 0, use = 0, overflow_beyond = 0;  ///< log2
-  std::optional<int> trained_at{};                    ///< log2
-  std::optional<double> loss_ratio{};                 ///< the largest of its seeds; empty where one diverged
-  double fp32_spread = 1;                             ///< largest loss over the smallest of FP32's seeds
+  std::string format{};  ///< to which the task's arms cast activation gradients
+  /// log2; no single scale fits where `enough_from` is above `overflow_beyond`, and `use` fits the most
+  /// tensors.
+  int enough_from = 0, use = 0, overflow_beyond = 0;
+  std::optional<int> trained_at{};     ///< log2
+  std::optional<double> loss_ratio{};  ///< the largest of its seeds; empty where one diverged
+  double fp32_spread = 1;              ///< largest loss over the smallest of FP32's seeds
 };
 
 struct HarmEvidence {
-  std::vector<HarmTraining> trainings;
-  std::vector<PredictorResult> predictors;
+  std::vector<HarmTraining> trainings{};
+  std::vector<ScalerTraining> scalers{};
+  std::vector<PredictorResult> predictors{};  ///< with numbers in the FP32 records
   /// Trainings that the advisor's rule, at its tolerance, gets right; those that diverged are counted too.
   RightCount advisor{}, advisor_held_out{};
   std::vector<TaskAdvice> advice{};

@@ -43,15 +43,27 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+/// For a cast to `format`.
+ExponentHistogram counted_for(const ExponentHistogram& histogram, const FloatFormat& format) {
+  HistogramCounts counts = histogram.counts();
+  if (binade_edges(format) != binade_edges(histogram.format())) {
+    for (BinadeCounts& binade : counts.binades) {
+      binade.rounds_to_overflow = binade.all;
+      binade.rounds_to_normal = 0;
+    }
+  }
+  return ExponentHistogram(counts, format);
+}
+
 }  // namespace
 
-std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder) {
+std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder, const FloatFormat& format) {
   std::map<std::int64_t, WatchedStep> steps;
   read_records(folder / "histograms.jsonl", [&](const Json& record) {
     const auto& role = record.at("role").get_ref<const std::string&>();
     if (role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient)) {
       steps[record.at("step").get<std::int64_t>()].gradients.push_back(
-          {parse_enum<Role>("role", role), histogram_of(record)});
+          {parse_enum<Role>("role", role), counted_for(histogram_of(record), format)});
     }
     return Reading::continues;
   });

@@ -31,8 +31,11 @@ struct WatchedStep {
   std::vector<ProbedError> probes;
 };
 
-/// The watched steps of the run in `folder`, in order; none where it has no records.
-[[nodiscard]] std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder);
+/// The watched steps of the run in `folder`, in order; none where it has no records. Gradients are those that
+/// arms cast to `format`. Records count at the edges of FP16: for another significand all of the highest
+/// binade counts as overflow, so that the largest scale may come out one binade too small.
+[[nodiscard]] std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder,
+                                                          const FloatFormat& format = fp16);
 
 /// Number of a step in FP32 that rises with the harm that the scale 2^scale_log2 would do. Empty where the
 /// step's records do not tell.

@@ -1,16 +1,19 @@
 // Reads a task's runs from their folders.
 #include "experiments/analyses/harm_runs.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 
+#include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/analyses/constant_scale.hpp"
 #include "experiments/definition/arm_config.hpp"
 #include "experiments/results/run_records.hpp"
+#include "sim/train/run_settings.hpp"
 
 namespace halfscope::harm_runs {
 
@@ -32,22 +35,31 @@ std::string seed_folder(std::int64_t seed) {
   return "seed" + std::to_string(seed);
 }
 
-std::vector<Baseline> read_baselines(const fs::path& folder) {
+std::vector<Baseline> read_baselines(const fs::path& folder, const FloatFormat& format) {
   std::vector<Baseline> baselines;
   for (const auto& [seed, run] : run_folders(folder)) {
     const auto loss = final_loss(run);
-    if (loss && *loss) baselines.push_back({seed, **loss, read_watched_steps(run)});
+    if (loss && *loss) baselines.push_back({seed, **loss, read_watched_steps(run, format)});
   }
   return baselines;
 }
 
-std::vector<ScaledArm> arms_of(const Experiment& experiment, const HarmTask& task) {
-  std::vector<ScaledArm> arms;
+TaskArms arms_of(const Experiment& experiment, const HarmTask& task) {
+  TaskArms arms;
   for (const Arm& arm : experiment.arms) {
     if (arm.baseline != task.baseline) continue;
     const TrainConfig config = arm_config(experiment, arm, RunSize::small);
+    const FloatFormat format = parsed(config).policy.quantizer(Role::activation_gradient).format;
+    const bool is_first = arms.constant.empty() && arms.scalers.empty();
+    if (!is_first && format != arms.format)
+      throw InvalidArgument(
+          fmt::format("task {}: arm {} casts activation gradients to {}, the arms before it to {}", task.name,
+                      arm.name, to_string(format), to_string(arms.format)));
+    arms.format = format;
     if (const auto scale_log2 = constant_scale_log2(config.loss_scale))
-      arms.push_back({*scale_log2, arm.name});
+      arms.constant.push_back({*scale_log2, arm.name});
+    else
+      arms.scalers.push_back(arm.name);
   }
   return arms;
 }

@@ -33,10 +33,18 @@ struct ScaledArm {
 
 [[nodiscard]] std::string seed_folder(std::int64_t seed);
 
-/// The finished FP32 runs in the folder of their arm.
-[[nodiscard]] std::vector<Baseline> read_baselines(const std::filesystem::path& folder);
+/// Arms that are compared with a task's baseline.
+struct TaskArms {
+  FloatFormat format = fp16;           ///< to which they cast activation gradients
+  std::vector<ScaledArm> constant{};   ///< at constant scales
+  std::vector<std::string> scalers{};  ///< names of those whose scale moves
+};
 
-/// The arms that are compared with the task's baseline.
-[[nodiscard]] std::vector<ScaledArm> arms_of(const Experiment& experiment, const HarmTask& task);
+/// Throws InvalidArgument where they cast activation gradients to several formats.
+[[nodiscard]] TaskArms arms_of(const Experiment& experiment, const HarmTask& task);
+
+/// The finished FP32 runs in the folder of their arm, with gradients as they are cast to `format`.
+[[nodiscard]] std::vector<Baseline> read_baselines(const std::filesystem::path& folder,
+                                                   const FloatFormat& format);
 
 }  // namespace halfscope::harm_runs

@@ -19,24 +19,35 @@ Json json_of(const RightCount& count) {
   return {{"right", count.right}, {"total", count.total}};
 }
 
+/// Without fitted tasks there is no threshold.
 Json json_of(const PredictorResult& result) {
+  const auto chosen = [&](double value) { return result.fitted.total > 0 ? Json(value) : Json(); };
   return {{"name", result.name},
           {"steps", std::string(name_of(result.steps))},
-          {"threshold", result.threshold},
-          {"low", result.low},
-          {"high", result.high},
+          {"threshold", chosen(result.threshold)},
+          {"low", chosen(result.low)},
+          {"high", chosen(result.high)},
           {"fitted", json_of(result.fitted)},
           {"held_out", json_of(result.held_out)}};
 }
 
 Json json_of(const TaskAdvice& advice) {
   return {{"task", advice.task},
+          {"format", advice.format},
           {"enough_from_log2", advice.enough_from},
           {"use_log2", advice.use},
           {"overflow_beyond_log2", advice.overflow_beyond},
           {"trained_at_log2", advice.trained_at ? Json(*advice.trained_at) : Json()},
           {"loss_ratio", advice.loss_ratio ? Json(*advice.loss_ratio) : Json()},
           {"fp32_spread", advice.fp32_spread}};
+}
+
+Json json_of(const ScalerTraining& training) {
+  return {{"task", training.task},
+          {"arm", training.arm},
+          {"seed", training.seed},
+          {"loss_ratio", training.loss_ratio ? Json(*training.loss_ratio) : Json()},
+          {"harmed", training.harmed()}};
 }
 
 Json json_of(const HarmTraining& training) {
@@ -163,16 +174,29 @@ Json values_of(const HarmEvidence& evidence) {
           {"advisor_held_out", json_of(evidence.advisor_held_out)},
           {"predictors", list_of(evidence.predictors)},
           {"advice", list_of(evidence.advice)},
-          {"trainings", list_of(evidence.trainings)}};
+          {"trainings", list_of(evidence.trainings)},
+          {"scalers", list_of(evidence.scalers)}};
+}
+
+/// Whether thresholds were chosen on any task.
+bool is_fitted(const HarmEvidence& evidence) {
+  return std::ranges::any_of(evidence.trainings,
+                             [](const HarmTraining& training) { return training.set == HarmSet::fitted; });
 }
 
 std::string verdict_of(const HarmEvidence& evidence) {
-  const PredictorResult *free = best_of(evidence, false), *probed = best_of(evidence, true);
-  return fmt::format(
+  std::string text = fmt::format(
       "The advisor's rule, at most {:g} % of a gradient's norm lost to underflow and no overflow, is right "
-      "in {} trainings, in {} of held-out tasks. Without a probe, the best predictor is the {}. With one: {}",
-      100 * AdvisorOptions{}.tolerance, right_words(evidence.advisor), right_words(evidence.advisor_held_out),
-      sentence(*free), sentence(*probed));
+      "in ",
+      100 * AdvisorOptions{}.tolerance);
+  if (!is_fitted(evidence)) return text + right_words(evidence.advisor_held_out) + " trainings";
+  text += fmt::format("{} trainings, in {} of held-out tasks", right_words(evidence.advisor),
+                      right_words(evidence.advisor_held_out));
+  if (const PredictorResult* free = best_of(evidence, false))
+    text += fmt::format(". Without a probe, the best predictor is the {}", sentence(*free));
+  if (const PredictorResult* probed = best_of(evidence, true))
+    text += fmt::format(". With one: {}", sentence(*probed));
+  return text;
 }
 
 }  // namespace
@@ -183,12 +207,13 @@ AnalysisResult find_harm(const AnalysisInput& input) {
   const HarmEvidence evidence = judge_predictors(input.experiment, input.folder);
   AnalysisResult finding{.key = "harm", .values = values_of(evidence)};
   if (evidence.trainings.empty()) return finding;
-  finding.sections.push_back(
-      {.heading =
-           fmt::format("predictors of harm by underflow, from the FP32 run alone; harm: the loss ends more "
-                       "than {:.0f} % above FP32's",
-                       100 * harmful),
-       .table = predictor_table_of(evidence)});
+  if (is_fitted(evidence))
+    finding.sections.push_back(
+        {.heading =
+             fmt::format("predictors of harm by underflow, from the FP32 run alone; harm: the loss ends more "
+                         "than {:.0f} % above FP32's",
+                         100 * harmful),
+         .table = predictor_table_of(evidence)});
   finding.sections.push_back(
       {.heading =
            "the advisor's answers from the FP32 runs, beside the trainings; losses are ratios to FP32's",

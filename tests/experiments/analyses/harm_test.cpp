@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/core/random.hpp>
+#include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/scaling/advisor.hpp>
 
 #include "experiments/analyses/harm_predictors.hpp"
 #include "tests/support/catch.hpp"
@@ -145,6 +148,7 @@ TEST_CASE("the advisor's answer stands beside the nearest training below it", "[
   const HarmEvidence evidence = judge_predictors(experiment, folder.path());
   REQUIRE(evidence.advice.size() == 1);
   const TaskAdvice& advice = evidence.advice[0];
+  CHECK(advice.format == "fp16");
   CHECK(advice.enough_from == 4);
   CHECK(advice.overflow_beyond == 43);
   CHECK(advice.use == 24);
@@ -186,6 +190,103 @@ TEST_CASE("of several steps a predictor takes the worst or the first", "[harm]")
   CHECK(flushed_share(steps[1], 0) == 1.0);
   CHECK(std::isinf(worst_underflow(steps[0], 40).value()));  // 2^20 overflows
   CHECK_FALSE(probed_error(steps[1], 0).has_value());
+}
+
+/// Casts the activation gradients of all arms but FP32's to `format`.
+void cast_to(Experiment& experiment, const std::string& format) {
+  for (Arm& arm : experiment.arms)
+    if (!arm.baseline.empty()) arm.settings.emplace_back("activation_gradient", format);
+}
+
+TEST_CASE("the advice is for the format that the arms cast gradients to", "[harm]") {
+  for (const auto& [format, low, high] :
+       {std::tuple{"fp16", 4, 43}, {"e4m10", 12, 35}, {"e3m10", 16, 31}, {"fp8_e5m2", 12, 42}}) {
+    const TemporaryFolder folder;
+    Experiment experiment = one_task(folder);  // 2^-28
+    cast_to(experiment, format);
+    const HarmEvidence evidence = judge_predictors(experiment, folder.path());
+    INFO(format);
+    REQUIRE(evidence.advice.size() == 1);
+    CHECK(evidence.advice[0].format == format);
+    CHECK(evidence.advice[0].enough_from == low);
+    CHECK(evidence.advice[0].overflow_beyond == high);
+  }
+  const TemporaryFolder folder;
+  Experiment experiment = one_task(folder);
+  experiment.arms.back().settings.emplace_back("activation_gradient", "e4m10");
+  CHECK_THROWS_AS(judge_predictors(experiment, folder.path()), InvalidArgument);
+}
+
+TEST_CASE("counts at FP16's edges tell the window of any format to a binade", "[harm]") {
+  const RandomStream random(7);
+  std::uint64_t drawn = 0;
+  for (const char* name : {"fp16", "e4m10", "e6m10", "fp8_e5m2", "fp8_e4m3", "e4m7"}) {
+    const FloatFormat format = parse_format(name);
+    for (int trial = 0; trial < 40; ++trial) {
+      std::vector<float> values(50);
+      for (float& value : values) {
+        const int binade = -static_cast<int>(random.bits(drawn) % 12);
+        value = std::ldexp(1 + random.uniform(drawn + 1), binade);
+        drawn += 2;
+      }
+      const TemporaryFolder folder;
+      write_file(folder.path() / "histograms.jsonl", gradient_line(1, "activation_gradient", values));
+      const auto steps = read_watched_steps(folder.path(), format);
+      const TensorFit read = fit_tensor("t", steps[0].gradients[0].histogram);
+      ExponentHistogram counted(format);
+      counted.add(values);
+      const TensorFit exact = fit_tensor("t", counted);
+      INFO(name << " " << trial);
+      CHECK(std::abs(read.underflow_low - exact.underflow_low) <= (format.mantissa_bits == 10 ? 0 : 1));
+      CHECK(read.overflow_high <= exact.overflow_high);
+      CHECK(read.overflow_high >= exact.overflow_high - (format.mantissa_bits == 10 ? 0 : 1));
+    }
+  }
+}
+
+TEST_CASE("without probes the other predictors are judged", "[harm]") {
+  const TemporaryFolder folder;
+  const Experiment experiment = one_task(folder);
+  fs::remove(folder.path() / "a_fp32/seed0/metrics.jsonl");
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
+  CHECK(evidence.trainings.size() == 11);
+  REQUIRE(evidence.predictors.size() == 3 * (predictor_table.size() - 1));
+  for (const PredictorResult& result : evidence.predictors) {
+    CHECK(result.name != "probed error");
+    CHECK(result.fitted.right == 10);
+  }
+}
+
+TEST_CASE("a scaler that moves its scale is no constant scale", "[harm]") {
+  const TemporaryFolder folder;
+  Experiment experiment = one_task(folder);
+  experiment.arms.push_back({.name = "a_dynamic",
+                             .summary = "",
+                             .settings = {{"policy", "fp16_mixed"}, {"loss_scale", "dynamic"}},
+                             .baseline = "a_fp32"});
+  write_run(folder.path() / "a_dynamic/seed0", 0, 0.505);
+  HarmEvidence evidence = judge_predictors(experiment, folder.path());
+  CHECK(evidence.trainings.size() == 11);
+  REQUIRE(evidence.scalers.size() == 1);
+  CHECK(evidence.scalers[0].loss_ratio == Approx(1.01));
+  CHECK_FALSE(evidence.scalers[0].harmed());
+  write_run(folder.path() / "a_dynamic/seed0", 0, Json());
+  evidence = judge_predictors(experiment, folder.path());
+  CHECK(evidence.scalers[0].harmed());
+}
+
+TEST_CASE("where no scale fits all tensors the advice is the scale of the most", "[harm]") {
+  const TemporaryFolder folder;
+  const Experiment experiment = one_task(folder, -10);
+  const fs::path file = folder.path() / "a_fp32/seed0/histograms.jsonl";
+  write_file(file, gradient_line(1, "activation_gradient", {0x1p-60f}) +
+                       gradient_line(1, "activation_gradient", {0x1p-10f}) +
+                       gradient_line(1, "weight_gradient", {0x1p-10f}));
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
+  REQUIRE(evidence.advice.size() == 1);
+  CHECK(evidence.advice[0].enough_from == 36);
+  CHECK(evidence.advice[0].overflow_beyond == 25);
+  CHECK(evidence.advice[0].use == 22);
 }
 
 }  // namespace
