@@ -18,7 +18,7 @@ ROOMS = {
     "weak_hooks": set(),
     "split_sums": set(),
     "tensors": set(),
-    "operations": set(),
+    "operations": {"tensors"},
     "device": {"tensors"},
     "grad_scaler": {"device"},
     "policy": {"operations", "split_sums"},
@@ -33,7 +33,7 @@ ROOMS = {
     },
     "watch": {"counts", "device", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
     "lint": {"emulate", "findings", "policy", "steps"},
-    "diagnose": {"device", "emulate", "events", "findings", "operations", "policy", "steps"},
+    "diagnose": {"device", "emulate", "events", "findings", "operations", "policy", "steps", "tensors"},
     "check": {
         "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
         "wrapping",

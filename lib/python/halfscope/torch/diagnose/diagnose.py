@@ -16,7 +16,6 @@ from halfscope.torch.diagnose.silent.silent_table import SILENT, STORED
 from halfscope.torch.diagnose.trials import excuse_unused, faults_of, mend
 from halfscope.torch.diagnose.wrong_in_fp32 import finding_in_fp32
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.emulation import check_model
 from halfscope.torch.emulate.training import Trainee
 from halfscope.torch.emulate.words import without_rule_words
@@ -24,6 +23,7 @@ from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding, wrapped
 from halfscope.torch.policy import Policy
 from halfscope.torch.steps.optimizers import optimizers_of
+from halfscope.torch.tensors.elements import HALF
 
 
 class Diagnosis:

@@ -12,12 +12,12 @@ import torch
 
 from halfscope.formats import Format
 from halfscope.torch.diagnose.recorder import Recorder
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
 from halfscope.torch.events.change import Override
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.snapshot import Snapshot
+from halfscope.torch.tensors.elements import HALF
 
 
 @dataclass

@@ -14,7 +14,6 @@ from halfscope.torch.counts.weights import Weights
 from halfscope.torch.emulate.arithmetic import backends
 from halfscope.torch.emulate.arithmetic.attention import Way, parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import Additions, GradientAccumulator
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.arithmetic.own_casts import OwnCasts
 from halfscope.torch.emulate.book import Book, ShardCounts
 from halfscope.torch.emulate.casts import Caster
@@ -44,6 +43,7 @@ from halfscope.torch.private import ENGINE
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.trainee import Trainee
 from halfscope.torch.steps.training_steps import Record, Tally, TrainingSteps
+from halfscope.torch.tensors.elements import HALF
 from halfscope.torch.weak_hooks import WeakHook
 
 

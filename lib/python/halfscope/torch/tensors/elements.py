@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 COUNTED = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-FORMATS = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
+HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+FORMATS = {**HALF, torch.float32: "fp32", torch.float64: "fp64"}
 ORDINARY = (torch.Tensor, torch.nn.Parameter)
 
 

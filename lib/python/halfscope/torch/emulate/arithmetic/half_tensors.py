@@ -19,8 +19,8 @@ from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import target_of, writes
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import REDUCTIONS
+from halfscope.torch.tensors.elements import HALF
 
-HALF = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 _ROLES = {
     Region.FORWARD: "activation", Region.BACKWARD: "activation_gradient", Region.FAN_IN: "activation_gradient",
     Region.UPDATE: "optimizer_state",

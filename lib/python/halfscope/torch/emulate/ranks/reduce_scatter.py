@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from halfscope.formats import label
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.book import REDUCED
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.ranks.data_parallel import hops
 from halfscope.torch.emulate.ranks.fully_shard import Sharding
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key, wait_for
+from halfscope.torch.tensors.elements import HALF
 
 _REDUCE_SCATTER = "c10d._reduce_scatter_base_"
 SENT = "reduce-scatter, sent"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
 from halfscope.torch.events.observer import Twin
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Call, Ran
+from halfscope.torch.operations.counterparts import Counterparts, map_arguments
 from halfscope.torch.operations.operators import is_random, target_of
 
 

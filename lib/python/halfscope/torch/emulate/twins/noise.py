@@ -7,16 +7,16 @@ from typing import Any
 import torch
 
 from halfscope.torch.device.arithmetic import device_of
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.marks import Mark
-from halfscope.torch.emulate.twins.counterparts import Counterparts, map_arguments
 from halfscope.torch.events.observer import Twin
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call, Ran
+from halfscope.torch.operations.counterparts import Counterparts, map_arguments
 from halfscope.torch.operations.operators import target_of
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.elements import HALF
 from halfscope.torch.tensors.trees import results
 
 

@@ -16,9 +16,7 @@ import torch
 
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.arithmetic import backends
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.emulate.places import Places
-from halfscope.torch.emulate.twins.counterparts import Flats, without_writes
 from halfscope.torch.emulate.twins.exact import Exact
 from halfscope.torch.emulate.twins.product_zeros import ProductZeros
 from halfscope.torch.emulate.twins.zero_counts import (
@@ -35,10 +33,12 @@ from halfscope.torch.emulate.twins.zero_counts import (
 from halfscope.torch.events.observer import Twin, Wants
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Call, Ran
+from halfscope.torch.operations.counterparts import Flats, without_writes
 from halfscope.torch.operations.operators import is_random, target_of
 from halfscope.torch.operations.table import Kind, Operation, Trait
 from halfscope.torch.policy import FP32
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.elements import HALF
 from halfscope.torch.tensors.trees import map_floats, map_numbers, numbers, results
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from halfscope.torch.emulate.arithmetic.half_tensors import HALF
 from halfscope.torch.operations.operators import writes
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.elements import HALF
 from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import map_tensors, tensors
 
