@@ -66,7 +66,6 @@ TRAITS = {
     Trait.STEEP_AT_ZERO: "sqrt pow norm linalg_vector_norm",
     Trait.SOFTMAX: "_softmax _safe_softmax _log_softmax",
     Trait.DROPS_MASK: "_softmax _safe_softmax",
-    Trait.HIDES: "tanh sigmoid rsqrt reciprocal",
     Trait.SCORES: "bmm mm baddbmm",
     Trait.LOGITS: "addmm mm bmm",
     Trait.DIFFERENCE: "add sub rsub addcmul addcdiv lerp",

@@ -71,6 +71,10 @@ class Finder(TorchDispatchMode):
         bad = ~first_tensor(ran.result).isfinite()
         return bad if bool(bad.any()) else None
 
+    def numbers(self, ran: Ran) -> torch.Tensor:
+        """The run's: it is judged alone."""
+        return first_tensor(ran.result)  # type: ignore[no-any-return]
+
     def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
         """None where an operand is the batch's own infinity."""
         target = target_of(ran.func, ran.args, ran.kwargs)

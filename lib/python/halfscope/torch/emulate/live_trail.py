@@ -161,6 +161,10 @@ class LiveTrail(Trail, Observer):
     def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> None:
         """Faults come from casts: see `overflowed`."""
 
+    def numbers(self, ran: Ran) -> torch.Tensor:
+        """The run's: it is in the format."""
+        return first_tensor(ran.result)  # type: ignore[no-any-return]
+
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         """None of a softmax that drops a mask; that of others is known in a step that is compared with FP32."""
         if ran.operation in named(Trait.DROPS_MASK) and id(fault) in self._negative:

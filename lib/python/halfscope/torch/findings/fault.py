@@ -78,4 +78,9 @@ class Fault:
             return True
         if self.reaches_loss or self.nan_at is not None or self.hidden_by is None:
             return False
-        return self.damage is not None and self.damage < 0.01
+        return not self.is_damaging
+
+    @property
+    def is_damaging(self) -> bool:
+        """Whether the result that hides it is off, or may be."""
+        return self.damage is None or self.damage >= 0.01

@@ -20,6 +20,9 @@ class Judge(Protocol):
     def bad(self, ran: Ran) -> torch.Tensor | None:
         """The elements of a result that are wrong; None where there are none."""
 
+    def numbers(self, ran: Ran) -> torch.Tensor:
+        """The first result that is judged: the run's own, or one beside it."""
+
     def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
         """The fault of an operation whose operands carry none; None where the operation is not to blame."""
 
@@ -56,6 +59,15 @@ class Follower:
     def carries(self, key: int) -> bool:
         return key in self._carried
 
+    def carried(self) -> Iterable[tuple[int, Fault]]:
+        """Storages, and the fault that each carries."""
+        return self._carried.items()
+
+    def release(self, result: torch.Tensor) -> None:
+        """Numbers that were in all of the result's storage are gone."""
+        if covers_storage(result):
+            self._carried.pop(storage_key(result), None)
+
     def of(self, operands: Iterable[torch.Tensor]) -> list[Fault]:
         """The faults that operands carry, in the operands' order."""
         keys = map(storage_key, operands)
@@ -65,9 +77,7 @@ class Follower:
         """made: the operation, as its fault would name it; new: a fault of a cast inside of it."""
         faults, bad = self.of(float_tensors((ran.args, ran.kwargs))), self._judge.bad(ran)
         faults += [] if new is None else [new]
-        result = first_tensor(ran.result)
-        if covers_storage(result):  # numbers that were there are gone
-            self._carried.pop(storage_key(result), None)
+        self.release(first_tensor(ran.result))
         if bad is None:
             for fault in faults:
                 self._hide(fault, ran, made)
@@ -86,7 +96,7 @@ class Follower:
         self._carried[storage_key(result)] = fault
         if made is not fault.made:
             fault.passes.append(made)
-        if fault.nan_at is None and bool((result.isnan() & bad).any()):
+        if fault.nan_at is None and bool((self._judge.numbers(ran).isnan() & bad).any()):
             fault.nan_at = made
             self._judge.ended(fault, made)
-        fault.reaches_loss = fault.reaches_loss or (ran.place is None and not ran.is_backward)
+        fault.reaches_loss = fault.reaches_loss or (made.is_outside and not ran.is_backward)

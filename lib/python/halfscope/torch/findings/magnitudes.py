@@ -1,9 +1,6 @@
-"""Magnitudes and errors of an operation's result, and sums of scores and a mask that a format makes infinite."""
+"""Magnitudes and errors of an operation's result."""
 
 from __future__ import annotations
-
-from math import inf
-from typing import NamedTuple
 
 import torch
 
@@ -21,25 +18,6 @@ def largest_of(result: torch.Tensor) -> float:
         return largest_magnitude(region)
     low, high = map(float, torch.aminmax(result.detach()))
     return max(-low, high)
-
-
-class Below(NamedTuple):
-    """Elements of a sum below the format's minimum, and the magnitude of the lowest score among them."""
-
-    elements: torch.Tensor
-    depth: float
-
-
-def below_minimum(terms: tuple, half_step: float) -> Below | None:
-    """Scores of -half_step and less where the other term is FP32's own minimum; half_step: of the largest number."""
-    for mask, scores in (terms, terms[::-1]):
-        if not isinstance(mask, torch.Tensor) or not isinstance(scores, torch.Tensor):
-            return None
-        mask, scores = mask.detach(), scores.detach()
-        elements = (mask <= -OWN_MINIMUM) & (mask > -inf) & (scores <= -half_step) & (scores > -OWN_MINIMUM)
-        if bool(elements.any()):
-            return Below(elements, float(-torch.where(elements, scores, 0.0).min()))
-    return None
 
 
 def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:

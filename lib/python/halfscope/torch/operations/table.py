@@ -77,7 +77,6 @@ class Trait(Flag):
     STEEP_AT_ZERO = auto()  # its gradient at zero is infinite
     SOFTMAX = auto()  # NaN for a row without a finite number
     DROPS_MASK = auto()  # turns a mask's infinities into zeros
-    HIDES = auto()  # finite for an infinity
     SCORES = auto()  # multiplies queries and keys
     LOGITS = auto()  # a linear layer's product
     # Digits that are lost.

@@ -19,10 +19,11 @@ _KNOWN = {nn.Linear, *_CONVOLUTIONS, *_EXACT}
 
 
 class LayerOperations:
-    """Takes layers out of the mode while it is entered; take: called with each and what it has run on."""
+    """Takes layers out of the mode while it is entered."""
 
-    def __init__(self, take: Take) -> None:
-        self._take = take
+    def __init__(self, take: Take, may_leave: Callable[[], bool]) -> None:
+        """take: called with each layer and what it has run on; may_leave: whether the next one is taken out."""
+        self._take, self._may_leave = take, may_leave
         self._pause: Any = None
         self._is_on = False
 
@@ -42,7 +43,7 @@ class LayerOperations:
         self._is_on = False
 
     def _before(self, _module: nn.Module, _inputs: tuple) -> None:
-        if self._is_on and self._pause is None and not is_in_transform():
+        if self._is_on and self._pause is None and self._may_leave() and not is_in_transform():
             self._pause = without_dispatch_modes()
 
     def after(self, module: nn.Module, inputs: tuple, output: Any) -> None:

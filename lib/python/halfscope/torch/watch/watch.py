@@ -152,10 +152,10 @@ class Watch:
             watcher.tally.optimizer_steps, watcher.tally.steps, self._ranks.size,
         )  # fmt: skip
         operations = watcher.operations
-        seen = [] if operations is None else operations.words()
+        seen = [] if operations is None else operations.faults.words()
         counted = self._counter.words(self._totals, about)
         text = "\n".join([*seen, counted, *watcher.tally.scaler.words()])
-        finding = None if operations is None else operations.finding
+        finding = None if operations is None else operations.faults.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:

@@ -135,12 +135,12 @@ class StepWatcher:
             self.operations.layers.begin()
             self._looks_at_operations = True
 
-    def _after_model(self, *_: object) -> None:
+    def _after_model(self, _model: torch.nn.Module, _inputs: tuple, output: Any) -> None:
         if self.operations is not None and self._looks_at_operations:
             self._looks_at_operations = False
             self.operations.layers.end()
             self.operations.__exit__(None, None, None)
-            self.operations.end()
+            self.operations.end(output)
 
     def _after_forward(self, name: str, tensor: torch.Tensor) -> None:
         if self._seen is None:

@@ -83,6 +83,10 @@ class Faults(Trail, Observer):
         bad: torch.Tensor = ~result.isfinite() & exact.isfinite()
         return bad if bool(bad.any()) else None
 
+    def numbers(self, ran: Ran) -> torch.Tensor:
+        """The run's: it is in the format."""
+        return first_tensor(ran.result)  # type: ignore[no-any-return]
+
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
 
