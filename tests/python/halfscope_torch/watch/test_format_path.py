@@ -15,9 +15,9 @@ from halfscope.torch import watch
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
-Step = Callable[[Any, Any, Any], Any]  # of the tensor at hand, the first one, and a constant
+Step = Callable[[Any, Any, Any], Any]  # takes the tensor at hand, the first one, and a constant
 PROGRAMS = 200  # in each block
-FEWEST = 60  # of them with a clear answer
+FEWEST = 60  # programs with a clear answer
 
 
 def written(h: Any, part: Any, at: int) -> Any:
@@ -156,3 +156,27 @@ def test_a_fault_is_told_where_fp16_itself_has_one(block: int) -> None:
             wrong.append((seed, is_broken, model.names))
     assert wrong == []
     assert judged > FEWEST
+
+
+class Small(nn.Module):
+    """Makes small numbers of large inputs before anything else, or a layer's first."""
+
+    def __init__(self, has_layer: bool) -> None:
+        super().__init__()
+        self.layer, self._has_layer = nn.Linear(4, 4), has_layer
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) if self._has_layer else self.layer(x * 1e-5)
+
+
+@pytest.mark.parametrize("has_layer", [False, True])
+def test_an_input_that_the_format_makes_infinite_is_told_where_it_is_used_first(has_layer: bool) -> None:
+    model = Small(has_layer)
+    with torch.no_grad():
+        model.layer.weight.mul_(1e-3)
+    with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as watched:
+        model(torch.tensor([[1.0, 2.0, 3.0, 1e5]])).sum().backward()
+    line = f"test_format_path.py:{Small.forward.__code__.co_firstlineno + 1}"
+    text = " ".join(watched.verdict().split())
+    assert text.startswith(line), text
+    assert "a cast overflows: 1e+05" in text

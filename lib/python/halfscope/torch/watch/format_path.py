@@ -81,7 +81,7 @@ class FormatPath(Counterparts):
         """Numbers of the format become the counterparts of the results."""
         for result, numbers in zip(tensors(ran.result), tensors(ran.in_format.result)):
             if result.is_floating_point():
-                self._begin(result)
+                self.begin(result)
                 known = self.counterpart(result)
                 if known is not None and known.data_ptr() != numbers.data_ptr():
                     known.copy_(numbers)
@@ -106,10 +106,10 @@ class FormatPath(Counterparts):
         """Storages that the operation writes to have numbers of the format from here on."""
         for key in writes(call.func):
             value = call.args[key] if isinstance(key, int) and key < len(call.args) else call.kwargs.get(str(key))
-            map_tensors(value, self._begin)
+            map_tensors(value, self.begin)
 
-    def _begin(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The whole storage: a tensor may be a part of it."""
+    def begin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Rounds the whole storage of a tensor, which may be a part of it."""
         if tensor.is_floating_point() and not self.has_any(tensor):
             count = storage_of(tensor).nbytes() // tensor.element_size()
             whole = tensor.detach().as_strided((count,), (1,), 0)
@@ -141,7 +141,7 @@ class FormatPath(Counterparts):
         return torch.float32 if isinstance(value, torch.dtype) and value in HALF else value
 
     def _round_results(self, results: Any, call: Call) -> Any:
-        """Those that were written to an argument are rounded where they lie, statistics not at all."""
+        """Rounds results, in place where they were written to an argument; statistics stay."""
         if target_of(call.func, call.args, call.kwargs) is not None:
             return map_tensors(results, lambda tensor: tensor.copy_(self.rounded(tensor)))
         if not isinstance(results, (tuple, list)):

@@ -17,6 +17,7 @@ from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.operators import is_in_place, operation_of, target_of
 from halfscope.torch.operations.table import TABLE, Kind, Operation, Trait, named
 from halfscope.torch.private import TorchDispatchMode, storage_key, without_modes
+from halfscope.torch.tensors.elements import floating
 from halfscope.torch.tensors.trees import tensors
 from halfscope.torch.watch.format_path import Beside
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
@@ -44,11 +45,14 @@ class OperationWatch(TorchDispatchMode):
         self.layers = LayerOperations(self._look_at_layer, lambda: not self._path)
         self.looked = 0  # operations of the step
 
-    def begin(self, model: torch.nn.Module, step: int) -> None:
-        """A forward pass of a step begins."""
+    def begin(self, model: torch.nn.Module, step: int, inputs: tuple) -> None:
+        """A forward pass of a step begins; inputs: the model's."""
         self._step, self.looked = step, 0
         self._model, self._owned = model, None
         self.faults.begin()
+        for tensor in floating(inputs):
+            if tensor.numel() and _is_plain(tensor) and self.faults.is_beyond(largest_of(tensor)):
+                self._path.begin(tensor)  # infinite before the first operation
 
     @property
     def _owners(self) -> dict[int, Any]:

@@ -33,10 +33,10 @@ class WatchedFaults:
         self._format, self._owner_of = format, owner_of
         self.path, self.trail = FormatPath(format), NotedTrail(format, owner_of)
         self._flushed = format.smallest / 2
-        self.limit = format.largest + format.step_at(format.largest) / 2  # of what becomes infinite
+        self.limit = format.largest + format.step_at(format.largest) / 2  # the smallest magnitude that becomes infinite
         self.follower = Follower(self)
         self.by_place: dict[tuple[str, str], tuple[int, Fault]] = {}  # by operation and line, with their first step
-        self._born: list[Fault] = []  # of the step
+        self._born: list[Fault] = []  # in this step
         self._lost: set[int] = set()  # faults, by identity, that went into an operation which the format has no run of
 
     def begin(self) -> None:
@@ -57,7 +57,7 @@ class WatchedFaults:
         self.begin()
 
     def lose(self, operands: list[torch.Tensor]) -> None:
-        """What becomes of the operands' faults is not known, or is not as in the run."""
+        """An operation leaves the fate of its operands' faults open, or decides otherwise than in the run."""
         self._lost |= set(map(id, self.follower.of(operands)))
 
     def enter(self, ran: Beside, made: Made) -> None:

@@ -84,7 +84,8 @@ class StepWatcher:
     def _follow_operations(self, model: torch.nn.Module) -> None:
         self.operations = OperationWatch(self._plan.format)
         self.layers.look_at(self.operations.layers)
-        self._closers.append(model.register_forward_pre_hook(WeakHook(self._before_model)).remove)
+        before = model.register_forward_pre_hook(WeakHook(self._before_model), with_kwargs=True)
+        self._closers.append(before.remove)
         # Takes the mode off again where a forward pass ends in an error.
         self._closers.append(model.register_forward_hook(WeakHook(self._after_model), always_call=True).remove)
 
@@ -126,11 +127,11 @@ class StepWatcher:
         """Drops the counts of a step that ended in an error."""
         self._seen = None
 
-    def _before_model(self, model: torch.nn.Module, *_: object) -> None:
+    def _before_model(self, model: torch.nn.Module, *inputs: object) -> None:
         looks = self.operations is not None and self._seen is not None and torch.is_grad_enabled()
         if looks and not self._looks_at_operations and not is_compiling():
             assert self.operations is not None
-            self.operations.begin(model, self.tally.steps + 1)
+            self.operations.begin(model, self.tally.steps + 1, inputs)
             self.operations.__enter__()
             self.operations.layers.begin()
             self._looks_at_operations = True
