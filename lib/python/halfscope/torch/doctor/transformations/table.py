@@ -12,4 +12,11 @@ from halfscope.torch.doctor.transformations.identities import identities
 from halfscope.torch.doctor.transformations.powers_of_two import powers_of_two
 
 Family = Callable[[Group], Iterator[Candidate]]
-FAMILIES: tuple[Family, ...] = (constants, clamps, identities, powers_of_two, one_call, region)
+FAMILIES: tuple[Family, ...] = (
+    constants,
+    clamps,
+    identities,
+    powers_of_two,
+    one_call,
+    region,
+)
