@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from halfscope.torch import diagnose, emulate
 
@@ -173,7 +175,176 @@ def test_numbers_that_were_written_over_carry_nothing(birth: str, hider: str) ->
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("birth", BIRTHS)
-def test_a_diagnosis_tells_no_infinity_that_is_only_compared(birth: str, use: str) -> None:
+def test_no_infinity_is_told_that_is_only_compared(birth: str, use: str) -> None:
     model = Used(birth, use)
     found = diagnose(model, lambda: step(model, X))
-    assert (found.fault is None) == is_harmless(birth, use, Used), str(found)
+    harmless = is_harmless(birth, use, Used)
+    assert (found.fault is None) == harmless, str(found)
+    with emulate(model, "fp16", optimizer=(optimizer := torch.optim.SGD(model.parameters(), lr=0.0))) as emulated:
+        for _ in range(3):  # compared with FP32 is the first alone
+            step(model, X).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert (emulated.first_overflow is None) == harmless, emulated.verdict()
+
+
+class InfiniteLoss(nn.Module):
+    """The loss is a sum of the model, which overflows; its gradient is FP32's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.scale * x).abs().sum() * 3
+
+
+def test_an_infinite_loss_is_told_whose_gradients_are_those_of_fp32() -> None:
+    model = InfiniteLoss()
+    with emulate(model, "fp16", optimizer=(optimizer := torch.optim.SGD(model.parameters(), lr=0.0))) as emulated:
+        model(X).backward()
+        optimizer.step()
+    assert emulated.first_overflow is not None
+    line = f"test_follower.py:{InfiniteLoss.forward.__code__.co_firstlineno + 1}"
+    assert emulated.verdict().startswith(line)
+
+
+class Recomputed(Chain):
+    """Chain whose forward pass the backward pass computes once more."""
+
+    is_reentrant = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(super().forward, x, use_reentrant=self.is_reentrant)
+
+
+class RecomputedByNode(Recomputed):
+    is_reentrant = True
+
+
+def texts(kind_of_model: type[Chain], birth: str, hider: str) -> list[str]:
+    """A diagnosis without the number of its operations, and the finding of an emulation."""
+    model, x = kind_of_model(birth, hider), X.clone().requires_grad_()
+    told = str(diagnose(model, lambda: step(model, x)))
+    with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
+        step(model, x).backward()
+    return [re.sub(r"Looked at: \d+|\s+", " ", told), emulated.verdict().partition("1 step under")[0]]
+
+
+@pytest.mark.parametrize("kind_of_model", [Recomputed, RecomputedByNode])
+@pytest.mark.parametrize("hider", ["nothing", "softmax", "sigmoid", "minimum"])
+@pytest.mark.parametrize("birth", BIRTHS)
+def test_a_recomputed_infinity_is_told_once(birth: str, hider: str, kind_of_model: type[Chain]) -> None:
+    assert texts(kind_of_model, birth, hider) == texts(Chain, birth, hider)
+
+
+class Parts(nn.Module):
+    """Products of one line in each of three parts, which are recomputed or not; several in the last line."""
+
+    def __init__(self, run: Callable) -> None:
+        super().__init__()
+        self.scale, self._run = nn.Parameter(torch.linspace(0.1, 3, 4)), run
+
+    def _part(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.scale * x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            x = self._run(self._part, x)
+        return self._run(lambda h: self.scale * h * 1.1 * self.scale, x)
+
+
+@pytest.mark.parametrize("is_reentrant", [False, True])
+@pytest.mark.parametrize("row", ["mul", "mul.1", "mul.2", "mul.3", "mul.4", "mul.6", "tanh.2"])
+def test_a_rule_holds_for_an_operation_that_is_recomputed(row: str, is_reentrant: bool) -> None:
+    gradients = []
+    for run in (lambda part, x: part(x), lambda part, x: checkpoint(part, x, use_reentrant=is_reentrant)):
+        model = Parts(run)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        with emulate(model, "e5m3", optimizer=optimizer, rules={f"*:{row}": "fp32"}, compare_steps=[]):
+            x = torch.linspace(-2, 2, 4).requires_grad_()
+            model(x).square().sum().backward()
+            gradients.append(x.grad)  # each part rounds its gradients of weights
+    assert torch.equal(*gradients)
+
+
+def test_the_rules_of_that_test_change_its_numbers() -> None:
+    found = set()
+    for row in ("mul.1", "mul.2", "mul.3", "tanh.2"):
+        model = Parts(lambda part, x: part(x))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        with emulate(model, "e5m3", optimizer=optimizer, rules={f"*:{row}": "fp32"}):
+            x = torch.linspace(-2, 2, 4).requires_grad_()
+            model(x).square().sum().backward()
+            found.add(tuple(x.grad.tolist()))
+    assert len(found) == 4
+
+
+class TwoFaults(nn.Module):
+    """Two lines overflow; their sum, in either order of operands, is NaN."""
+
+    def __init__(self, is_swapped: bool) -> None:
+        super().__init__()
+        self.scale, self._is_swapped = nn.Parameter(torch.ones(4)), is_swapped
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.scale * x
+        first = 300 * x
+        second = -400 * x
+        return second + first if self._is_swapped else first + second
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_of_two_faults_the_older_one_is_passed_on(is_swapped: bool) -> None:
+    model = TwoFaults(is_swapped)
+    with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
+        step(model, X).backward()
+    lines = [f"test_follower.py:{TwoFaults.forward.__code__.co_firstlineno + place}" for place in (2, 4)]
+    assert emulated.verdict().startswith(lines[0])
+    assert f"It is NaN from {lines[1]}, add" in " ".join(emulated.verdict().split())
+    assert str(diagnose(model, lambda: step(model, X))).startswith(lines[0])
+
+
+class FanIn(nn.Module):
+    """Two lines use a tensor; the gradients of both are finite, and their sum overflows."""
+
+    def __init__(self, factors: tuple[float, float]) -> None:
+        super().__init__()
+        self.layer, self._factors = nn.Linear(4, 4), factors
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.layer(x) * 1.5
+        first = h * self._factors[0]
+        second = h * self._factors[1]
+        return (first + second) * 1e-3
+
+
+@pytest.mark.parametrize("factors", [(3e4, 4e4), (4e4, 3e4), (-5e4, -2e4), (-2e4, -5e4)])
+def test_a_sum_of_gradients_is_blamed_on_the_largest(factors: tuple[float, float]) -> None:
+    model, x = FanIn(factors), torch.linspace(-1e-3, 1e-3, 12).reshape(3, 4)
+    larger = 2 if abs(factors[0]) > abs(factors[1]) else 3
+    line = f"test_follower.py:{FanIn.forward.__code__.co_firstlineno + larger}"
+    assert str(diagnose(model, lambda: model(x).sum() * 1e3)).startswith(line)
+    with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
+        (model(x).sum() * 1e3).backward()
+    assert emulated.verdict().startswith(line)
+
+
+class FarConstant(nn.Module):
+    """Between a constant that FP16 flushes and the division by it numbers are only moved, many times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = (self.scale * x).abs() + 1e-8
+        for _ in range(8):
+            h = h.flip(-1)
+        return 1 / h
+
+
+def test_moves_are_no_steps_on_the_way_back_to_a_constant() -> None:
+    model, x = FarConstant(), torch.tensor([[0.0, 1.0, 2.0, 3.0]])
+    told = " ".join(str(diagnose(model, lambda: model(x).sum())).split())
+    assert "constant 1e-08 is 0 in FP16 (in add)" in told

@@ -8,11 +8,11 @@ from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding
+from halfscope.torch.findings.magnitudes import NEAR
 from halfscope.torch.findings.remedies import Remedy, remedies_of
 from halfscope.torch.findings.sentences import finding_of
 
 _MOST_FAULTS, _MOST_TRIALS = 6, 4
-_NEAR = 0.01  # relative difference of a loss, or of gradients, that roundings explain
 _OUTPUT = 0.1  # relative error that a remedy may leave in the model's result
 _UNTRIED = (
     "seen in the step; the remedy was not tried, since the weights have 16 bits themselves: diagnose model.float() in "
@@ -37,13 +37,13 @@ def excuse_unused(outcome: Outcome, exact: Outcome) -> None:
         return
     pairs = [(outcome.gradients[name], gradient) for name, gradient in exact.gradients.items()]
     error = math.hypot(*(float((found - other).norm()) for found, other in pairs))
-    if error <= _NEAR * math.hypot(*(float(other.norm()) for _, other in pairs)):
+    if error <= NEAR * math.hypot(*(float(other.norm()) for _, other in pairs)):
         for fault in outcome.recorder.faults:
             fault.end_unused()
 
 
 def _is_near(loss: float | None, exact: float | None) -> bool:
-    return loss is None or exact is None or math.isclose(loss, exact, rel_tol=_NEAR, abs_tol=1e-3)
+    return loss is None or exact is None or math.isclose(loss, exact, rel_tol=NEAR, abs_tol=1e-3)
 
 
 def mend(session: Session, first: Outcome, exact: Outcome) -> list[Finding]:

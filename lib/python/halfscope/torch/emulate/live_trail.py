@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,11 @@ import torch
 from halfscope.formats import Format
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
-from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Call, Cast, Ran
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import kind_of, terms_of
-from halfscope.torch.findings.magnitudes import relative_error
+from halfscope.torch.findings.magnitudes import NEAR, relative_error
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors, row_of
 from halfscope.torch.operations.table import Trait, named
@@ -25,14 +25,13 @@ from halfscope.torch.private import storage_key
 class LiveTrail(Trail, Observer):
     """Follows the steps of a training that come before its first fault."""
 
-    wants = Wants.SITES | Wants.CASTS
-
     def __init__(self, format: Format, excuse: Callable[[Any, str], None]) -> None:
         """excuse: is told of an overflow that did no harm, and of the operation that hid it."""
         super().__init__(format, lambda tensor: self._plan.owner_of(tensor))
         self._excuse = excuse
         self._found: list[tuple[Any, Fault]] = []  # overflows, as the book has them
         self._harmless: set[tuple[str, str]] = set()  # rows of operations, and of what hides their infinities
+        self._unused: set[str] = set()  # rows of operations whose infinities are compared at most
         self._follower = Follower(self)
         self._clear()
 
@@ -47,11 +46,34 @@ class LiveTrail(Trail, Observer):
         self._follower.clear()
         self._new: Fault | None = None  # from a cast inside of the operation that runs
         self._negative: set[int] = set()  # faults, by identity, whose infinities are all negative
+        self._errors: list[tuple[float, float]] = []  # norms of the difference of each weight's gradient, and of FP32's
+
+    @property
+    def wants(self) -> Wants:  # type: ignore[override]
+        return Wants.SITES | Wants.CASTS | (Wants.ARRIVALS if self._plan.twins else Wants.NOTHING)
 
     def begin_step(self, plan: StepPlan) -> None:
         self._plan = plan
 
+    def entered_backward(self, roots: list[torch.Tensor]) -> None:
+        for fault in self._follower.of(roots):
+            fault.reaches_loss = True
+
+    def arrived(self, owned: Any, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
+        exact = self._plan.counterpart(gradient)
+        if exact is not None:
+            self._errors.append((float((rounded - exact).norm()), float(exact.norm())))
+
     def end_step(self, stepped: bool) -> None:
+        """Infinities that nothing hid are excused where all gradients of the step are FP32's."""
+        errors, norms = (math.hypot(*column) for column in zip(*self._errors, (0.0, 0.0)))
+        is_as_exact = stepped and bool(self._errors) and errors <= NEAR * norms
+        for fault in [fault for _, fault in self._found]:
+            if is_as_exact or fault.made.row in self._unused:
+                fault.end_unused()
+            if fault.is_unused:
+                self._unused.add(fault.made.row)
+                self._forget(fault)
         self._clear()
 
     def ran(self, ran: Ran) -> None:
@@ -59,8 +81,7 @@ class LiveTrail(Trail, Observer):
         first = first_tensor(ran.result)
         if first is None or not first.is_floating_point():
             return
-        is_fan_in = ran.place is not None and ran.place.region is Region.FAN_IN
-        made = self._made_of_largest(ran.args) if is_fan_in else self._made_by(ran)
+        made = self.made_of_largest(ran.args) if ran.is_fan_in else self._made_by(ran)
         if made is None:
             return
         new, self._new = self._new, None
@@ -73,12 +94,6 @@ class LiveTrail(Trail, Observer):
         if self._noted is None or self._noted[0] is not call.kwargs:
             self._noted = call.kwargs, self.note(call, None if call.forward is None else call.forward.site)
         return self._noted[1]
-
-    def _made_of_largest(self, args: tuple) -> Made | None:
-        """The operation that made the largest of the gradients which the engine adds up."""
-        tensors = [tensor for tensor in float_tensors(args) if tensor.numel() and storage_key(tensor) in self.made]
-        largest = max(tensors, key=lambda tensor: float(tensor.detach().abs().max()), default=None)
-        return None if largest is None else self.made[storage_key(largest)]
 
     def cast(self, call: Call | None, cast: Cast) -> None:
         """The book notes its overflow next, or when the tensor's name is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,7 +28,7 @@ from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
-from halfscope.torch.events.source import current_site
+from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.operations.operators import is_composed, is_in_place, operation_of
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
@@ -47,6 +47,13 @@ class ModeOptions:
     operands: OperandBook = field(default_factory=OperandBook)  # to be filled: operands in formats of their own
     wire: Wire | None = None  # for a model that several ranks train
     shards: ShardOperations | None = None  # for a model that they share
+
+
+class Count(NamedTuple):
+    """Number of an operation among those of its name in a module's call, and its line where that is asked for."""
+
+    number: int
+    site: Site | None
 
 
 class EmulatedArithmetic(TorchDispatchMode):
@@ -75,6 +82,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._half = HalfTensors(caster, parameters.owner, options.attention_scale, self._product_operands)
         self.updates = Updates(caster, parameters)
         self._lines: dict[Any, Operation] = {}
+        self._has_numbers = policy.operations.has_numbers or bool(options.changes)
         self._without_rule: dict[Any, Operation] = {}  # lines of the table without a rule, or None's
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
 
@@ -104,7 +112,8 @@ class EmulatedArithmetic(TorchDispatchMode):
         is_backward = self._places.in_backward
         forward = self._places.forward() if is_backward else None
         plan = self._step.plan
-        call = Call(func, line, args, kwargs, self._places.now(), is_backward, forward, plan.has_operands)
+        again = self._places.is_recomputing()
+        call = Call(func, line, args, kwargs, self._places.now(), is_backward, forward, plan.has_operands, again)
         return self._step.run(self._run, call) if plan.all else self._run(call)
 
     def _line_of(self, func: Any) -> Operation:
@@ -168,7 +177,7 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _run_half(self, call: Call) -> Any:
         place = call.place
         if place is not None and place.region is Region.FORWARD:
-            self._note(call, place, self._number(call.line, place), is_wide=False)
+            self._note(call, place, self._count(call.line, place), is_wide=False)
             self._product_operands.note(call, place)
         result = self._half.run(call)
         if place is not None and place.region in (Region.FORWARD, Region.BACKWARD):  # FP32 by the model's own cast
@@ -181,7 +190,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         if place is None or not place.formats.rounds or place.region not in (Region.FORWARD, Region.BACKWARD):
             return func(*call.args, **call.kwargs)
         if place.region is Region.FORWARD:
-            self._note(call, place, self._number(line, place), is_wide=False)
+            self._note(call, place, self._count(line, place), is_wide=False)
         args = map_complex(call.args, lambda tensor: self._results.parts(tensor, line, place, ".input"))
         result = func(*args, **call.kwargs)
         if isinstance(result, torch.Tensor) and result.dtype is torch.float32:  # such as an absolute value
@@ -204,10 +213,10 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _forward(self, call: Call, place: Place) -> Any:
         line, args, kwargs = call.line, call.args, call.kwargs
-        number, written = self._number(line, place), is_in_place(call.func)
-        decision = self._decisions.of_forward(line, place, args, number, written)
+        count, written = self._count(line, place), is_in_place(call.func)
+        decision = self._decisions.of_forward(line, place, args, count.number, written)
         change = decision.change
-        self._note(call, place, number, decision.is_wide)
+        self._note(call, place, count, decision.is_wide)
         self._product_operands.note(call, place)
         if change is not None:
             args, kwargs = change.arguments(args, kwargs)
@@ -231,18 +240,18 @@ class EmulatedArithmetic(TorchDispatchMode):
             self._results.mark_wide(result, is_gradient=True)
         return result
 
-    def _number(self, line: Operation, place: Place) -> int:
+    def _count(self, line: Operation, place: Place) -> Count:
         """Counts the forward operations of its name in the module's call, this one too."""
-        number = self._places.count(place, line.name)
+        site = current_site() if self._step.plan.has_sites or self._has_numbers else None
+        number = self._places.count(place, line.name, site)
         if line.kind is not Kind.EXACT:
             self._places.computed.add(place, line, number)
-        return number
+        return Count(number, site)
 
-    def _note(self, call: Call, place: Place, number: int, is_wide: bool) -> None:
+    def _note(self, call: Call, place: Place, count: Count, is_wide: bool) -> None:
         """Notes an operation of the forward pass for its backward pass."""
-        row = self._places.row(place, call.operation, number)
-        site = current_site() if self._step.plan.has_sites else None
-        call.note_forward(Forward(call.operation, place.tensor(call.operation), row, is_wide, site=site))
+        row = self._places.row(place, call.operation, count.number)
+        call.note_forward(Forward(call.operation, place.tensor(call.operation), row, is_wide, site=count.site))
         self._places.nodes.note(call.forward)
 
     def owner_of(self, tensor: torch.Tensor) -> Owned | None:

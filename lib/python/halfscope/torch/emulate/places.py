@@ -11,8 +11,9 @@ import torch
 
 from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.place import Computed, Place, Region
+from halfscope.torch.events.source import Site
 from halfscope.torch.policy import Policy
-from halfscope.torch.private import node_number
+from halfscope.torch.private import node_number, nodes_made
 from halfscope.torch.tensors.elements import floating
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -25,6 +26,7 @@ class Told:
 
     left_node: Callable[[tuple], None]  # with the gradients that the node has made
     left_backward: Callable[[], None] = lambda: None
+    entered_backward: Callable[[list[torch.Tensor]], None] = lambda _: None  # with the tensors that it begins at
 
 
 class Places:
@@ -49,6 +51,7 @@ class Places:
         self._update: Place | None = None
         self._places: dict[tuple[str, Region], Place] = {}
         self._repeats: dict[str, Counter[str]] = {}  # operations of a module's call, by module
+        self._calls: dict[str, dict[Any, list[tuple[int, int]]]] = {}  # by module and call: numbers, and nodes so far
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # key of the nodes that have been given a place
         self._told: Told | None = None
@@ -87,10 +90,20 @@ class Places:
         """Whether the model's forward pass runs, a recomputed one too."""
         return bool(self._stack) or self.is_recomputing()
 
-    def count(self, place: Place, operation: str) -> int:
-        """How many times the module's call has had an operation, this time too."""
+    def count(self, place: Place, operation: str, site: Site | None) -> int:
+        """How many times the module's call has had an operation, this time too; site: its line, or None.
+
+        A part of a call that is computed once more, outside of the module's hooks, has the numbers that it had: those
+        of the latest runs of its calls before the node that asks for it.
+        """
+        known = [] if site is None else self._calls.setdefault(place.module, {}).setdefault((operation, site.calls), [])
+        if not self._stack and self._number is not None and self.is_recomputing():
+            before = [number for number, nodes in known if nodes <= self._number + 1]
+            if before:
+                return before[-1]
         counted = self._repeats.setdefault(place.module, Counter())
         counted[operation] += 1
+        known.append((counted[operation], nodes_made()))
         return counted[operation]
 
     @staticmethod
@@ -144,7 +157,7 @@ class Places:
     def _before_forward(self, name: str, _module: torch.nn.Module, *inputs: Any) -> None:
         if not name:
             self._stack.clear()  # an exception may have left some
-        self._repeats[name] = Counter()
+        self._repeats[name], self._calls[name] = Counter(), {}
         # An operation between two modules belongs to the module around them.
         self._give_place(floating(inputs), self._stack[-1].module if self._stack else None)
         self._stack.append(self._place(name, Region.FORWARD))
@@ -188,6 +201,8 @@ class Places:
             before = self._node, self._number, self._stack, self._creates_graph
             creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)
             self._node, self._number, self._stack, self._creates_graph = None, None, [], bool(creates_graph)
+            if not self._backward_depth and self._told is not None:
+                self._told.entered_backward(roots)
             self._backward_depth += 1
             try:
                 return original(tensors, *arguments, **options)

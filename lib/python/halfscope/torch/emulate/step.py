@@ -72,6 +72,10 @@ class Step:
                 each.arrived(owned, gradient, rounded)
         return rounded
 
+    def enter_backward(self, roots: list[torch.Tensor]) -> None:
+        for each in self.plan.all:
+            each.entered_backward(roots)
+
     def left_node(self, gradients: tuple) -> None:
         told = self.plan.of_nodes
         if told:

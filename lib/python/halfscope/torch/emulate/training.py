@@ -162,8 +162,8 @@ class EmulatedTraining:
         self._undo += decompose(self._attention)
         # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
         self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
-        told = Told(self._step.left_node) if self._wire is None else Told(self._step.left_node, self._wire.receive)
-        self._places.begin(told)
+        left_backward = (lambda: None) if self._wire is None else self._wire.receive
+        self._places.begin(Told(self._step.left_node, left_backward, self._step.enter_backward))
         self._undo.append(self._places.end)
         if self._rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())

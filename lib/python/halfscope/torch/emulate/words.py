@@ -111,6 +111,8 @@ def _overflow(book: Book, is_told: bool) -> list[str]:
     if first is None and book.harmless is not None:
         drops_mask = book.hider in named(Trait.DROPS_MASK)
         fate = "a softmax made them 0, as FP32's" if drops_mask else f"{called(book.hider)} behind it is as in FP32"
+        if not book.hider:
+            fate = "nothing but a comparison uses them, with the gradients of FP32"
         return [
             f"{book.harmless.overflow} of {book.harmless.elements} elements of {book.harmless.tensor} became infinite"
             f"{_at(book.harmless)}, and {fate}: no fault. Nothing else overflowed."

@@ -46,6 +46,9 @@ class Observer:
     def ran(self, ran: Ran) -> None:
         """An operation has run: forward, backward, recomputed, or outside of the model."""
 
+    def entered_backward(self, roots: list[torch.Tensor]) -> None:
+        """A backward pass begins at these: the loss."""
+
     def arrived(self, owned: Any, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
         """The gradient of a parameter: as the backward pass made it, and in its format, which may be one tensor."""
 

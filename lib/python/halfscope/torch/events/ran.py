@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.events.nodes import Forward
-from halfscope.torch.events.place import Place
+from halfscope.torch.events.place import Place, Region
 from halfscope.torch.operations.table import Operation
 
 
@@ -24,6 +24,7 @@ class Call:
     is_backward: bool
     forward: Forward | None = None  # the operation of a forward pass itself; in a backward pass that of the gradient
     keeps_operands: bool = False  # whether an observer wants the three of them at the end
+    is_recomputed: bool = False  # a forward operation that a backward pass computes once more
     exact: Any = None  # FP32's result, where a twin has computed it
     has_exact: bool = False
     operands: tuple | None = None  # arguments in the formats of their roles
@@ -33,6 +34,11 @@ class Call:
     @property
     def operation(self) -> str:
         return self.line.name
+
+    @property
+    def is_fan_in(self) -> bool:
+        """Whether the engine adds up gradients of one tensor."""
+        return self.place is not None and self.place.region is Region.FAN_IN
 
     def note_forward(self, forward: Forward) -> None:
         """The operation, as its backward pass needs to know it."""
@@ -64,7 +70,8 @@ class Ran(Call):
     def of(cls, call: Call, result: Any) -> Ran:
         return cls(
             call.func, call.line, call.args, call.kwargs, call.place, call.is_backward, call.forward,
-            call.keeps_operands, call.exact, call.has_exact, call.operands, call.images, call.unrounded, result,
+            call.keeps_operands, call.is_recomputed, call.exact, call.has_exact, call.operands, call.images,
+            call.unrounded, result,
         )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,6 +28,7 @@ class Line:
     file: str
     number: int
     function: str
+    instruction: int = field(default=-1, compare=False, repr=False)  # its place in the function's code: several a line
 
     @property
     def text(self) -> str:
@@ -43,6 +45,11 @@ class Site:
     line: Line
     caller: Line | None = None
 
+    @property
+    def calls(self) -> tuple[Any, ...]:
+        """The calls that lead there, each apart from others of its line."""
+        return tuple((line, line.instruction) for line in (self.line, self.caller) if line is not None)
+
     def __str__(self) -> str:
         text = f"{self.line}"
         return f"{text}, called from {self.caller}" if self.caller else text
@@ -56,7 +63,7 @@ def current_site() -> Site | None:
             break
         file = frame.f_code.co_filename
         if not is_own(file):
-            line = Line(file, frame.f_lineno, frame.f_code.co_name)
+            line = Line(file, frame.f_lineno, frame.f_code.co_name, frame.f_lasti)
             if not is_of_library(file):
                 return Site(line) if inner is None else Site(inner, line)
             inner = inner or line

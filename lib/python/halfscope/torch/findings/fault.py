@@ -26,6 +26,11 @@ class Made:
     is_outside: bool = False  # outside the model: in the loss, or between backward pass and update
     is_gradient: bool = False  # whether it computes that of the operation
 
+    def is_at(self, other: Made) -> bool:
+        """Whether the other is the same operation of the same line and module, at one call of it or another."""
+        mine, theirs = (self.operation, self.module, self.site), (other.operation, other.module, other.site)
+        return self.site is not None and mine == theirs
+
 
 @dataclass
 class Fault:

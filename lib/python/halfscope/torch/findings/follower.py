@@ -36,13 +36,13 @@ class Judge(Protocol):
 class Follower:
     """Faults by the storages that carry them.
 
-    An operation that computes wrong numbers of a tensor with a fault passes the fault on; one that computes right
-    numbers hides it.
+    An operation that computes wrong numbers of a tensor with a fault passes the fault on, of several the oldest; one
+    that computes right numbers hides all of them.
     """
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._carried: dict[int, Fault] = {}
+        self.clear()
 
     def __bool__(self) -> bool:
         """Whether a tensor carries a fault."""
@@ -50,11 +50,14 @@ class Follower:
 
     def clear(self) -> None:
         """A step ends."""
-        self._carried = {}
+        self._carried: dict[int, Fault] = {}
+        self._known: list[Fault] = []  # the oldest first
 
     def carry(self, key: int, fault: Fault) -> None:
         """A storage carries a fault."""
         self._carried[key] = fault
+        if not any(fault is known for known in self._known):
+            self._known.append(fault)
 
     def carries(self, key: int) -> bool:
         return key in self._carried
@@ -69,9 +72,9 @@ class Follower:
             self._carried.pop(storage_key(result), None)
 
     def of(self, operands: Iterable[torch.Tensor]) -> list[Fault]:
-        """The faults that operands carry, in the operands' order."""
-        keys = map(storage_key, operands)
-        return [self._carried[key] for key in keys if key in self._carried]
+        """The faults that operands carry, the oldest first."""
+        carried = {id(self._carried.get(storage_key(operand))) for operand in operands}
+        return [fault for fault in self._known if id(fault) in carried]
 
     def ran(self, ran: Ran, made: Made, new: Fault | None = None) -> None:
         """made: the operation, as its fault would name it; new: a fault of a cast inside of it."""
@@ -82,9 +85,15 @@ class Follower:
             for fault in faults:
                 self._hide(fault, ran, made)
             return
-        fault = faults[0] if faults else self._judge.born(ran, made, bad)
+        fault = faults[0] if faults else self._again(ran, made) or self._judge.born(ran, made, bad)
         if fault is not None:
             self._pass_on(fault, ran, made, bad)
+
+    def _again(self, ran: Ran, made: Made) -> Fault | None:
+        """The fault of the operation that a backward pass computes once more."""
+        if not ran.is_recomputed:
+            return None
+        return next((known for known in self._known if known.region == "forward" and known.made.is_at(made)), None)
 
     def _hide(self, fault: Fault, ran: Ran, made: Made) -> None:
         if fault.hidden_by is None and not fault.reaches_loss:
@@ -92,8 +101,7 @@ class Follower:
             self._judge.ended(fault, made)
 
     def _pass_on(self, fault: Fault, ran: Ran, made: Made, bad: torch.Tensor) -> None:
-        result = first_tensor(ran.result)
-        self._carried[storage_key(result)] = fault
+        self.carry(storage_key(first_tensor(ran.result)), fault)
         if made is not fault.made:
             fault.passes.append(made)
         if fault.nan_at is None and bool((self._judge.numbers(ran).isnan() & bad).any()):

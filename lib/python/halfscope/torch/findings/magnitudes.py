@@ -8,6 +8,7 @@ from halfscope._core import largest_magnitude
 from halfscope.torch.device.waiting import region_of
 
 OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in a format would have as the format's
+NEAR = 0.01  # relative difference of a loss, or of gradients, that roundings explain
 _SMALL = 2**16  # elements that one core looks at sooner than PyTorch's threads
 
 

@@ -14,6 +14,7 @@ from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.operands import Constant, constant_of, flat
+from halfscope.torch.operations.table import TABLE, Kind
 from halfscope.torch.private import storage_key
 
 _DEPTH = 6  # operations that are followed back from a fault
@@ -79,11 +80,31 @@ class Trail:
         found: list[Made] = []
         level = list(made.inputs)
         for _ in range(_DEPTH):
-            makers = map(self.made_at, level)
-            nearer = [each for each in makers if each is not None and each not in found and each is not made]
-            found += nearer
-            level = [key for each in nearer if each.operation not in PRODUCTS for key in each.inputs]
+            before: list[int] = []
+            while level:
+                makers = map(self.made_at, level)
+                nearer = [each for each in makers if each is not None and each not in found and each is not made]
+                found += nearer
+                before += [key for each in nearer if not _ends(each) for key in each.inputs]
+                level = [key for each in nearer if _moves(each) for key in each.inputs]
+            level = before
         return found
+
+    def made_of_largest(self, args: tuple) -> Made | None:
+        """The operation that made the largest of the gradients which the engine adds up."""
+        tensors = [tensor for tensor in float_tensors(args) if tensor.numel() and storage_key(tensor) in self.made]
+        largest = max(tensors, key=lambda tensor: float(tensor.detach().abs().max()), default=None)
+        return None if largest is None else self.made[storage_key(largest)]
+
+
+def _moves(made: Made) -> bool:
+    """Whether it only selects or moves numbers, which is no step on the way back."""
+    row = TABLE.get(made.operation)
+    return row is not None and row.kind is Kind.EXACT
+
+
+def _ends(made: Made) -> bool:
+    return made.operation in PRODUCTS or _moves(made)
 
 
 def row_of(ran: Call) -> str:

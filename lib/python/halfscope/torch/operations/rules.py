@@ -62,6 +62,11 @@ class OperationRules:
         return bool(self._rules)
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether a rule tells one operation of a name from another."""
+        return any(rule.number is not None for rule in self._rules)
+
+    @property
     def modules(self) -> list[str]:
         """The globs of modules."""
         return [rule.modules for rule in self._rules]

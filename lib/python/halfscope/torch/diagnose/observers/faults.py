@@ -52,7 +52,9 @@ class Faults(Trail, Observer):
         result, exact = first_tensor(ran.result), first_tensor(ran.exact)
         if result is None or exact is None or not result.is_floating_point() or result.shape != exact.shape:
             return None
-        made = self.note(ran, self._site_of(ran))
+        made = self.made_of_largest(ran.args) if ran.is_fan_in else self.note(ran, self._site_of(ran))
+        if made is None or ran.is_fan_in:
+            return made
         if ran.operation in (*PRODUCTS, "sin", "cos"):
             made.largest = largest_of(float_tensors(ran.args)[0] if ran.operation in ("sin", "cos") else exact)
         return made
@@ -163,7 +165,9 @@ class Faults(Trail, Observer):
 
 
 def region_of(ran: Ran) -> str:
-    return "forward" if ran.place is None else ran.place.region.value
+    if ran.place is None:
+        return "backward" if ran.is_backward else "forward"
+    return ran.place.region.value
 
 
 def largest_of(exact: torch.Tensor) -> float:
