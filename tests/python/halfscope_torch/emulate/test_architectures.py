@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 POLICIES = ("fp16", "bf16", "autocast_cuda")
 TOKENS, VOCABULARY = 12, 96
-Step = tuple[Any, Callable[[], Any]]
+Step = tuple[Any, Callable[[], Any]]  # a model, and what returns its loss, or an output that has one
 # Names that configurations have for the same size.
 SIZES = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "d_model": 32, "n_embd": 32, "embed_dim": 32, "dim": 32,
@@ -32,7 +32,7 @@ SIZES = {
 CAUSAL = (
     "Llama", "Mistral", "Qwen2", "Qwen3", "Phi", "Phi3", "Olmo2", "Cohere", "Gemma", "Gemma2", "StableLm", "GPT2",
     "GPTNeoX", "Bloom", "Falcon", "OPT", "Mamba", "Rwkv", "Granite", "Starcoder2", "GPTJ", "Mixtral", "Qwen3Moe",
-    "Qwen2Moe", "Olmoe", "GptOss",
+    "Qwen2Moe", "Olmoe", "GptOss", "DeepseekV3", "Mamba2", "XLNet",
 )  # fmt: skip
 MASKED = (
     "Bert", "Roberta", "Electra", "DebertaV2", "ModernBert", "Longformer", "Funnel", "DistilBert", "Albert", "MPNet",
@@ -52,6 +52,19 @@ OWN: dict[str, dict[str, Any]] = {
     "GptOss": {"sliding_window": 8},
     "Qwen3Moe": {"decoder_sparse_step": 1},
     "Qwen2Moe": {"decoder_sparse_step": 1, "shared_expert_intermediate_size": 32},
+    "DeepseekV3": {
+        "num_key_value_heads": 4,
+        "n_group": 1,
+        "topk_group": 1,
+        "q_lora_rank": 16,
+        "kv_lora_rank": 16,
+        "qk_rope_head_dim": 8,
+        "qk_nope_head_dim": 8,
+        "v_head_dim": 8,
+        "first_k_dense_replace": 1,
+    },
+    "Mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "chunk_size": 4},
+    "XLNet": {"d_head": 8, "d_inner": 64},
 }
 # Constants of their sources that FP16 does not have: a mask of -1e10, a state that begins at -1e38 in FP32.
 BEYOND_FP16 = ("LongT5", "Rwkv")
@@ -63,7 +76,7 @@ VISION = (
 def configuration(name: str) -> Any:
     made = getattr(transformers, f"{name}Config")
     known = made().to_dict()
-    found = made(**{key: size for key, size in SIZES.items() if key in known}, **OWN.get(name, {}))
+    found = made(**{**{key: size for key, size in SIZES.items() if key in known}, **OWN.get(name, {})})
     if name in SEQUENCES:
         found.decoder_start_token_id = 1
     return found
@@ -84,11 +97,57 @@ def vision_model(name: str) -> Step:
     return model, lambda: torch.nn.functional.cross_entropy(model(images), labels)
 
 
-@pytest.mark.parametrize("name", [*CAUSAL, *MASKED, *SEQUENCES, *VISION])
+def detr() -> Step:
+    """Boxes are matched by the Hungarian method; normalisations are frozen."""
+    backbone = transformers.ResNetConfig(
+        embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], out_features=["stage2"]
+    )
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    sizes = {"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "num_queries": 8, "num_labels": 5}
+    own = {"backbone": None, "use_timm_backbone": False, "use_pretrained_backbone": False}
+    settings = transformers.DetrConfig(backbone_config=backbone, **own, **layers, **sizes)
+    model = transformers.DetrForObjectDetection(settings).eval()
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    boxes = torch.tensor([[0.5, 0.5, 0.2, 0.3], [0.3, 0.4, 0.1, 0.2]])
+    labels = [{"class_labels": torch.tensor([1, 2]), "boxes": boxes} for _ in range(2)]
+    return model, lambda: model(pixel_values=images, labels=labels)
+
+
+def faster_rcnn() -> Step:
+    """Proposals are drawn at random, alike in each run; the closure returns its four losses."""
+    model = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
+        weights=None, weights_backbone=None, num_classes=5, min_size=64, max_size=64
+    )
+    images = list(torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)))
+    targets = [{"boxes": torch.tensor([[5.0, 5, 40, 40]]), "labels": torch.tensor([1])} for _ in range(2)]
+
+    def losses() -> dict[str, Any]:
+        torch.manual_seed(2)
+        return dict(model(images, targets))
+
+    return model, losses
+
+
+DETECTORS = {"Detr": detr, "fasterrcnn": faster_rcnn}
+
+
+def step_of(name: str) -> Step:
+    if name in DETECTORS:
+        return DETECTORS[name]()
+    return vision_model(name) if name in VISION else language_model(name)
+
+
+def loss_of(output: Any) -> Any:
+    if isinstance(output, torch.Tensor):
+        return output
+    return sum(output.values()) if type(output) is dict else output.loss
+
+
+@pytest.mark.parametrize("name", [*CAUSAL, *MASKED, *SEQUENCES, *VISION, *DETECTORS])
 def test_every_door_runs(name: str) -> None:
     torch.manual_seed(0)
-    model, loss = vision_model(name) if name in VISION else language_model(name)
-    plain = loss() if name in VISION else loss().loss
+    model, loss = step_of(name)
+    plain = loss_of(loss())
     assert plain.isfinite()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     for policy in POLICIES:
@@ -97,13 +156,13 @@ def test_every_door_runs(name: str) -> None:
         assert found.fault is None or name in BEYOND_FP16, (policy, str(found))
         assert not [each for each in found.findings if each.kind == "average"], policy
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
-        value = loss() if name in VISION else loss().loss
+        value = loss_of(loss())
         value.backward()
         optimizer.step()
     assert emulated.first_overflow is None or name in BEYOND_FP16
     assert value.item() == pytest.approx(plain.item(), rel=0.05)
     with watch(model, 1, optimizer=optimizer) as watched:
-        (loss() if name in VISION else loss().loss).backward()
+        loss_of(loss()).backward()
         optimizer.step()
     assert watched.steps == 1
     lint(model, optimizer, "fp16")
