@@ -1,160 +1,366 @@
-"""An operation, observer, kind of counts or transformation of halfscope.torch costs a file at most, and two lines."""
+"""The cost of a new thing in halfscope.torch: it is added to a copy of the package's files, and found by its doors.
+
+Each addition is one line of one file, or one file and its line of a table, and nothing else of the package changes.
+"""
 
 from __future__ import annotations
 
-import shutil
+import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-
-import halfscope
-from halfscope import _core
+pytest.importorskip("torch", reason="PyTorch is not installed")
+import halfscope.torch
 
 pytestmark = pytest.mark.torch
 
-# The copy of the package, not an installed one.
-PREFACE = """
-import sys
-sys.meta_path[:] = [finder for finder in sys.meta_path if "ditable" not in type(finder).__name__]
-sys.path.insert(0, {tree!r})
-import torch, halfscope
-assert halfscope.__file__.startswith({tree!r}), halfscope.__file__
+PACKAGE = Path(halfscope.torch.__file__).parent
+# Modules with a file in the copy are imported from there, by whatever way the package is installed.
+FINDER = '''
+import importlib.util, sys
+from pathlib import Path
+
+class Copied:
+    """Finds modules of halfscope.torch in a folder of changed files first."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def find_spec(self, name, path=None, target=None):
+        file = self.folder.joinpath(*name.split(".")[2:]).with_suffix(".py")
+        if name.startswith("halfscope.torch.") and file.exists():
+            return importlib.util.spec_from_file_location(name, file)
+
+sys.meta_path.insert(0, Copied(sys.argv[1]))
+'''
+
+
+def copied(folder: Path, *files: str) -> None:
+    """Copies files of the package, by their paths in it."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((PACKAGE / name).read_bytes())
+
+
+def with_line(file: Path, marker: str, line: str) -> None:
+    """Adds one line behind the first one that begins with `marker`."""
+    lines = file.read_text().splitlines()
+    place = next(number for number, text in enumerate(lines) if text.startswith(marker))
+    file.write_text("\n".join([*lines[: place + 1], line, *lines[place + 1 :]]) + "\n")
+
+
+def told(folder: Path, script: str) -> dict[str, Any]:
+    """Prints of a script that runs with the changed files, as JSON."""
+    (folder / "script.py").write_text(FINDER + script)  # diagnose reads the lines of its model
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", folder / "script.py", folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture
+def added(tmp_path: Path) -> Callable[..., tuple[dict[str, Any], dict[str, Any]]]:
+    """Runs a script without an addition and with it."""
+
+    def both(script: str, files: tuple[str, ...], add: Callable[[Path], None]) -> tuple[dict[str, Any], dict[str, Any]]:
+        before, after = tmp_path / "before", tmp_path / "after"
+        for folder in (before, after):
+            copied(folder, *files)
+        add(after)
+        return told(before, script), told(after, script)
+
+    return both
+
+
+OPERATION = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose, emulate
+from halfscope.torch.operations.table import table_text
+
+class Tails(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        nn.init.constant_(self.linear.weight, 0.0)
+        nn.init.constant_(self.linear.bias, -3.5)
+
+    def forward(self, x):
+        return torch.special.erfcx(self.linear(x))  # 2 exp(12.25) is beyond FP16
+
+def attempt(make):
+    try:
+        return make()
+    except Exception as error:
+        return str(error)
+
+def outputs(**options):
+    with emulate(model, "fp16", **options):
+        return model(x).detach().flatten().tolist()
+
+model, x = Tails(), torch.ones(1, 2)
+first = diagnose(model, lambda: model(x).sum()).findings[0]
+print(json.dumps({
+    "table": table_text(["erfcx"]),
+    "kind": first.kind, "remedy": first.remedy,
+    "strict": attempt(lambda: outputs(strict=True)),
+    "rule": attempt(lambda: outputs(rules={"*:exponentials": "fp32"})),
+    "autocast": attempt(lambda: outputs()),
+}))
 """
 
 
-@dataclass(frozen=True)
-class Addition:
-    """A sample; its lines go before those that begin with an anchor."""
+def test_an_operation_of_pytorchs_is_one_row(added: Any) -> None:
+    """Its arithmetic, its name in sources, its group for rules and its faults come from there."""
+    rows = [f"operations/rows/{path.name}" for path in PACKAGE.joinpath("operations/rows").iterdir()]
+    row = "special_erfcx: exponential called=erfcx"
+    before, after = added(
+        OPERATION, ("operations/table.py", *rows),
+        lambda folder: with_line(folder / "operations/rows/elementwise.txt", "[rounded exponentials]", row),
+    )  # fmt: skip
+    assert before["table"] == "" and after["table"].split("  ")[0] == "special_erfcx"
+    assert (before["kind"], after["kind"]) == ("overflow", "exponential")
+    assert after["remedy"] == "exponential in FP32"
+    assert "no rule for the operation special_erfcx" in before["strict"]
+    assert after["strict"] == after["autocast"] == [float("inf")] * 2
+    assert before["rule"] == [float("inf")] * 2 and after["rule"] == pytest.approx([417962.85] * 2, rel=1e-2)
 
-    lines: tuple[tuple[str, str, str], ...]  # file, anchor, line
-    script: str
-    printed: str
-    file: str = ""
-    source: str = ""
+
+REMEDY = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose
+
+class Exponential(nn.Linear):
+    def forward(self, x):
+        return torch.exp(super().forward(x) * 0 + 12)
+
+model, x = Exponential(2, 2), torch.ones(1, 2)
+first = diagnose(model, lambda: model(x).sum()).findings[0]
+print(json.dumps({"remedy": first.remedy, "change": first.change, "sure": first.sure}))
+"""
 
 
-ADDITIONS = {
-    "operation": Addition(
-        lines=(("operations/rows/elementwise.txt", "exp2: exponential", "special_bessel_j0"),),
-        script="""
+def test_a_remedy_is_one_line(added: Any) -> None:
+    line = '    Remedy("sample", lambda f: f.kind == "exponential", lambda f: "type a sample", in_fp32, how=" here"),'
+    before, after = added(
+        REMEDY, ("findings/remedies.py",),
+        lambda folder: with_line(folder / "findings/remedies.py", "TABLE: tuple", line),
+    )  # fmt: skip
+    assert before["remedy"] == "exponential in FP32"
+    assert after["remedy"] == "sample" and after["change"].endswith("type a sample")
+    assert after["sure"].startswith("tried here, and this fault is gone")
+
+
+SILENT = """
+import json, torch
+from torch import nn
+from halfscope.torch import diagnose
+
+model = nn.Linear(4, 2)
+found = diagnose(model, lambda: model(torch.ones(3, 4)).square().mean())
+print(json.dumps({"kinds": [each.kind for each in found.findings], "texts": list(map(str, found.findings))}))
+"""
+SAMPLE = '''"""Losses above a tenth: a sample of a finding."""
+
+from halfscope.torch.diagnose.silent.silent import Silent, seen_alone
+from halfscope.torch.findings.finding import Finding
+
+
+def _look(steps):
+    return [steps.exact.loss] if steps.exact.loss > 0 else []
+
+
+def _words(steps, loss, sure):
+    return Finding("sample", "type a sample", f"the loss is above 0 in {steps.session.format.label}.", sure)
+
+
+SAMPLE = Silent("sample", _look, seen_alone("seen in FP32"), _words)
+'''
+
+
+def test_a_silent_finding_is_one_file_and_its_line(added: Any) -> None:
+    """With the line that imports the file."""
+
+    def add(folder: Path) -> None:
+        (folder / "diagnose/silent/sample.py").write_text(SAMPLE)
+        table = folder / "diagnose/silent/silent_table.py"
+        with_line(table, "from __future__", "from halfscope.torch.diagnose.silent.sample import SAMPLE")
+        with_line(table, "    LOST_UPDATES,", "    SAMPLE,")
+
+    before, after = added(SILENT, ("diagnose/silent/silent_table.py",), add)
+    assert before["kinds"] == [] and after["kinds"] == ["sample"]
+    assert after["texts"] == ["type a sample\n  Why: the loss is above 0 in FP16.\n  Sure: seen in FP32"]
+
+
+COUNTED = """
+import json, sys, torch
+from pathlib import Path
+from torch import nn
+from halfscope.torch import watch
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+out = Path(sys.argv[1]) / "run"
+try:
+    with watch(model, every=1, optimizer=optimizer, format="elements", out=out, ranks="alone") as watched:
+        model(torch.ones(3, 4)).sum().backward()
+        optimizer.step()
+    line = next(out.rglob("metrics.jsonl")).read_text().splitlines()[0]
+    print(json.dumps({"line": json.loads(line), "verdict": watched.verdict()}))
+except ValueError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+COUNTER = '''"""Elements of a step's tensors: a sample of a counter."""
+
+from collections import Counter
+
+from halfscope.torch.counts.blocks import BlockWeights
+
+
+class Elements:
+    def __init__(self):
+        self.format, self.formats, self.found, self.steps = "elements", {}, Counter(), 0
+
+    def count(self, role, tensor, given, scale=1.0):
+        self.found[f"{role} {tensor}"] += given.numel()
+
+    def count_all(self, role, tensors, scale):
+        for name, tensor in tensors.items():
+            self.count(role, name, tensor)
+
+    recount = count_all
+
+    def finish(self):
+        pass
+
+    def gradients(self, scale):
+        return None
+
+    def line(self):
+        return {"elements": dict(self.found)}
+
+    def histogram_lines(self, step):
+        return []
+
+    def draw(self, board, step):
+        pass
+
+    def add(self, seen):
+        self.steps += 1
+        self.found += seen.found
+
+
+class ElementCounter:
+    knows_scale, unseen, format = False, "Not looked at: numbers.", "elements"
+
+    def __init__(self, format):
+        pass
+
+    @staticmethod
+    def takes(format):
+        return format == "elements"
+
+    def observe(self):
+        return Elements()
+
+    totals = observe
+
+    def weights(self, owned):
+        return BlockWeights(owned)
+
+    def merge(self, seen, ranks, scale):
+        pass
+
+    def words(self, totals, about):
+        return f"{sum(totals.found.values())} elements."
+'''
+
+
+def test_a_counter_is_one_file_and_its_line(added: Any) -> None:
+    """The steps, the run's folder and the report take it as they take histograms and blocks."""
+
+    def add(folder: Path) -> None:
+        (folder / "counts/element_counter.py").write_text(COUNTER)
+        table = folder / "counts/counters.py"
+        with_line(table, "from __future__", "from halfscope.torch.counts.element_counter import ElementCounter")
+        with_line(table, "COUNTERS = (", "    ElementCounter,")
+
+    before, after = added(COUNTED, ("counts/counters.py",), add)
+    assert "format='elements'" in before["error"]
+    counted = {"activation ": 6, "weight_gradient weight": 8, "weight_gradient bias": 2, "weight weight": 8}
+    assert {name: after["line"]["elements"][name] for name in counted} == counted
+    assert after["line"]["format"] == "elements" and after["verdict"].endswith("elements.")
+
+
+OBSERVED = """
+import json, torch
 from halfscope.torch import emulate
-layer = torch.nn.Linear(2, 2)
-model = torch.nn.Sequential(layer)
-model.forward = lambda x: torch.special.bessel_j0(layer(x))
-with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0), strict=True):
+
+model = torch.nn.Linear(2, 2)
+with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)):
     model(torch.ones(1, 2))
-print("no rule is missing")
-""",
-        printed="no rule is missing",
-    ),
-    "observer": Addition(
-        file="emulate/sample_observer.py",
-        source="""
+print(json.dumps({"told": getattr(torch, "told", [])}))
+"""
+OBSERVER = '''"""Names of operations: a sample of an observer."""
+
+import torch
+
 from halfscope.torch.events.observer import Observer
+
+torch.told = []
 
 
 class SampleObserver(Observer):
     def ran(self, ran):
-        print("told of", ran.operation)
-""",
-        lines=(
-            ("emulate/training.py", "from halfscope.torch.emulate.step import",
-             "from halfscope.torch.emulate.sample_observer import SampleObserver"),
-            ("emulate/training.py", "        twins = tuple(", "        observers.append(SampleObserver())"),
-        ),
-        script="""
-from halfscope.torch import emulate
-model = torch.nn.Linear(2, 2)
-with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)):
-    model(torch.ones(1, 2))
-""",
-        printed="told of addmm",
-    ),
-    "kind of counts": Addition(
-        file="counts/sample_counter.py",
-        source="""
-from halfscope.torch.counts.histogram_counter import HistogramCounter
+        torch.told.append(ran.operation)
+'''
 
 
-class SampleCounter(HistogramCounter):
-    def words(self, totals, about):
-        return "a verdict by samples"
-""",
-        lines=(
-            ("counts/counters.py", "COUNTERS", "from halfscope.torch.counts.sample_counter import SampleCounter"),
-            ("counts/counters.py", "    BlockCounter,", "    SampleCounter,"),
-        ),
-        script="""
-from halfscope.torch import watch
-model = torch.nn.Linear(2, 2)
-with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as watched:
-    model(torch.ones(1, 2)).sum().backward()
-print(watched.verdict())
-""",
-        printed="a verdict by samples",
-    ),
-    "transformation": Addition(
-        file="doctor/transformations/samples.py",
-        source="""
-def samples(group):
-    print("asked for samples")
-    return iter(())
-""",
-        lines=(
-            ("doctor/transformations/table.py", "Family =",
-             "from halfscope.torch.doctor.transformations.samples import samples"),
-            ("doctor/transformations/table.py", "    constants,", "    samples,"),
-        ),
-        script="""
+def test_an_observer_is_one_file_and_its_line(added: Any) -> None:
+    def add(folder: Path) -> None:
+        (folder / "emulate/sample_observer.py").write_text(OBSERVER)
+        training = folder / "emulate/training.py"
+        with_line(training, "from __future__", "from halfscope.torch.emulate.sample_observer import SampleObserver")
+        with_line(training, "            observers += [found.trail]", "        observers.append(SampleObserver())")
+
+    before, after = added(OBSERVED, ("emulate/training.py",), add)
+    assert before["told"] == [] and after["told"] == ["addmm"]
+
+
+TRANSFORMED = """
+import json, torch
 from halfscope.torch import find_remedy
+
 torch.manual_seed(0)
-model = torch.nn.Linear(4, 4)
-x = torch.randn(8, 4) * 12
-print(find_remedy(model, lambda: torch.log(torch.exp(model(x)).sum(-1) + 1e-8).mean()))
-""",
-        printed="asked for samples",
-    ),
-}  # fmt: skip
+model, x = torch.nn.Linear(4, 4), torch.randn(8, 4) * 12
+find_remedy(model, lambda: torch.log(torch.exp(model(x)).sum(-1) + 1e-8).mean())
+print(json.dumps({"asked": getattr(torch, "asked", 0)}))
+"""
+TRANSFORMATION = '''"""Nothing to try: a sample of a family of transformations."""
+
+import torch
 
 
-def add(folder: Path, addition: Addition) -> None:
-    """Puts a sample into a copy of halfscope.torch."""
-    if addition.file:
-        assert not (folder / addition.file).exists()
-        (folder / addition.file).write_text(f'"""A sample."""\n{addition.source}')
-    for file, anchor, line in addition.lines:
-        text = (folder / file).read_text()
-        at = text.index(f"\n{anchor}") + 1
-        (folder / file).write_text(f"{text[:at]}{line}\n{text[at:]}")
+def samples(group):
+    torch.asked = getattr(torch, "asked", 0) + 1
+    return iter(())
+'''
 
 
-def run(tree: Path, script: str) -> subprocess.CompletedProcess[str]:
-    source = PREFACE.format(tree=str(tree)) + script
-    (tree / "script.py").write_text(source)  # a remedy quotes lines
-    return subprocess.run([sys.executable, tree / "script.py"], capture_output=True, text=True, timeout=300)
+def test_a_transformation_is_one_file_and_its_line(added: Any) -> None:
+    def add(folder: Path) -> None:
+        (folder / "doctor/transformations/samples.py").write_text(TRANSFORMATION)
+        table = folder / "doctor/transformations/table.py"
+        with_line(table, "from __future__", "from halfscope.torch.doctor.transformations.samples import samples")
+        with_line(table, "FAMILIES: tuple", "    samples,")
 
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package, the compiled module in it."""
-    tree = tmp_path_factory.mktemp("additions") / "tree"
-    ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
-    shutil.copytree(Path(halfscope.__file__).parent, tree / "halfscope", ignore=ignored)
-    shutil.copy(_core.__file__, tree / "halfscope")
-    return tree
-
-
-@pytest.mark.parametrize("name", ADDITIONS)
-def test_an_addition_costs_a_file_and_two_lines(name: str, package: Path, tmp_path: Path) -> None:
-    addition = ADDITIONS[name]
-    assert len(addition.lines) <= 2
-    assert addition.printed not in run(package, addition.script).stdout
-    tree = shutil.copytree(package, tmp_path / "tree")
-    add(tree / "halfscope" / "torch", addition)
-    done = run(tree, addition.script)
-    assert addition.printed in done.stdout, done.stdout + done.stderr
+    before, after = added(TRANSFORMED, ("doctor/transformations/table.py",), add)
+    assert before["asked"] == 0 and after["asked"] > 0
