@@ -35,7 +35,7 @@ with watch(model, optimizer=optimizer) as watched:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(torch.randn(64, 20)), torch.randint(5, (64,))).backward()
         optimizer.step()
-print(watched.report())
+print(watched.report)
 """
 
 

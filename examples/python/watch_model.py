@@ -32,7 +32,7 @@ def main() -> None:
             watched.log(loss)
 
     print(f"loss after {STEPS} steps: {loss.item():.2f}")
-    watched.report()
+    print(watched.report)
     print(watched.advise_scale().verdict)
     replay = halfscope.replay(watched.trace(), ["dynamic", 1024])
     print(replay.to_pandas()[["skipped", "final_scale_log2"]])

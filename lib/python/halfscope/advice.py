@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from halfscope import _core
+from halfscope.reporting import Finding, Report, Reported, finding_of_verdict
 from halfscope.results.dataframes import frame
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ HEADROOM = 3  # binades between the largest value and overflow
 
 
 @dataclass(frozen=True, repr=False)
-class ScaleAdvice:
+class ScaleAdvice(Reported):
     """Which loss scale 2^k fits all of a set of tensors, or that none does, and why."""
 
     format: str
@@ -66,9 +67,13 @@ class ScaleAdvice:
         return tuple(self.advice.outliers)
 
     @property
-    def verdict(self) -> str:
-        """Lines: the scale to type, or the remedies where none fits; why; how sure."""
-        return self.advice.verdict
+    def report(self) -> Report:
+        """The scale to type, or the remedies where none fits; why; how sure. No finding where any scale fits."""
+        return Report("advise_scale", self._findings(), text=self.advice.verdict)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        is_any = self.recommended_scale_log2 is None and not self.outliers
+        return () if is_any else (finding_of_verdict("loss scale", self.advice.verdict, self),)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tensor. Raises ImportError without pandas.

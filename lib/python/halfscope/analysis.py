@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from halfscope import _core
 from halfscope.advice import HEADROOM, TOLERANCE, ScaleAdvice, canonical, named
+from halfscope.reporting import Report, finding_of_verdict
 from halfscope.results.dataframes import frame
 from halfscope.tensor_files import FilePath, FileTensors, tensors_of
 
@@ -36,11 +37,12 @@ class Analysis(ScaleAdvice):
         return bool(self.blocks) or self.unread > 0
 
     @property
-    def verdict(self) -> str:
-        """Lines on the loss scale; of quantized tensors what is damaged, what to do, and why."""
+    def report(self) -> Report:
+        """On the loss scale; of quantized tensors what is damaged, what to do, and why."""
         if not self.quantized:
-            return super().verdict
-        return _core.quantized_verdict(list(self.blocks.items()), self.unread)
+            return Report("analyze", self._findings(), text=self.advice.verdict)
+        words = _core.quantized_verdict(list(self.blocks.items()), self.unread)
+        return Report("analyze", (finding_of_verdict("blocks", words, self),), text=words)
 
     @property
     def joint_window_log2(self) -> tuple[int, int] | None:
@@ -85,7 +87,7 @@ class Analysis(ScaleAdvice):
         return {
             "format": self.format, "tensors": [_tensor(tensor, self.blocks) for tensor in self.tensors], **quantized,
             "joint_window_log2": _list(self.joint_window_log2), "recommended_scale_log2": self.recommended_scale_log2,
-            "first_hurt": list(self.first_hurt), "verdict": self.verdict, "tolerance": self.tolerance,
+            "first_hurt": list(self.first_hurt), "verdict": str(self.verdict), "tolerance": self.tolerance,
             "headroom_log2": self.headroom, "outliers": outliers,
             "skipped": [], "updates": [],
         }  # fmt: skip

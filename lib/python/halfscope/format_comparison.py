@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from halfscope import _core
 from halfscope.advice import named
 from halfscope.explorer import ExplorerPage
+from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
 from halfscope.results.json_files import finite_or_none
 from halfscope.tensor_files import FilePath, tensors_of
@@ -23,7 +24,7 @@ SHARED = ("row", "column", "largest", "flushed_up_to", "flushed_by_rows")
 BLOCKS = ("blocks", "blocks_at_risk", "clipped_blocks", "overflow_blocks", "zero_blocks", "nonfinite_blocks")
 
 
-class FormatComparison:
+class FormatComparison(Reported):
     """Result of `halfscope.compare_formats`: the cheapest format within the limit, and the counts of each."""
 
     def __init__(self, compared: _core.FormatComparison, max_error: float, axis: int, rules: bool) -> None:
@@ -45,9 +46,12 @@ class FormatComparison:
         return self._compared.cheapest
 
     @property
-    def verdict(self) -> str:
+    def report(self) -> Report:
         """One line: the cheapest format, its bits and its error; or the one that comes closest."""
-        return self._compared.verdict
+        words = self._compared.verdict
+        change, _, why = words.partition("; " if self.cheapest is None else ": ")
+        finding = Finding("format", change, why.rstrip("."), f"counted over {_counted(len(self._tensors), 'tensor')}")
+        return Report("compare_formats", (finding,), text=words)
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -112,7 +116,7 @@ class FormatComparison:
         It lacks what only files have: `file` of a tensor, `files`, `skipped` and `not_read` of all.
         """
         return {
-            "cheapest": self.cheapest, "verdict": self.verdict, "max_error": self.max_error, "axis": self.axis,
+            "cheapest": self.cheapest, "verdict": str(self.verdict), "max_error": self.max_error, "axis": self.axis,
             "formats": [self._sum_dict(found) for found in self._sums],
             "tensors": [self._tensor_dict(index) for index in range(len(self._tensors))],
             "left_out": self._compared.left_out, "analysed": len(self._tensors),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from halfscope import _core
+from halfscope.reporting import Report, Reported, finding_of_verdict
 from halfscope.results.dataframes import frame
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class LogNotes:
 
 
 @dataclass(frozen=True, repr=False)
-class Replay:
+class Replay(Reported):
     """Replays of several loss scalers over one recorded run.
 
     The gradients are taken to be the recorded ones but for their scale; a step overflows where max|g| S is 65520 or
@@ -85,9 +86,10 @@ class Replay:
     log: LogNotes | None = None  # where they are replayed over a log
 
     @property
-    def verdict(self) -> str:
+    def report(self) -> Report:
         """Meaning of a log's run, as `halfscope replay` prints it; empty for a trace."""
-        return "" if self.log is None else self.log.verdict
+        words = "" if self.log is None else self.log.verdict
+        return Report("replay", (finding_of_verdict("skips", words, self.log),) if words else (), text=words)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per run: the fields of ScalerRun that are one number each. Raises ImportError without pandas."""

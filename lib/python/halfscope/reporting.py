@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,17 +56,43 @@ class Finding:
         return dict(zip(KEYS, (*values, self.sure or None, self.why or None)))
 
 
-class Report:
-    """Findings in the order in which they are to be read; `str` of it is the text.
+class Verdict(str):
+    """Words of a result; a call gives them too: `verdict` was a method of some results."""
 
-    about: what was looked at, and what was not. text: words of the result in place of those of its findings.
+    def __call__(self) -> str:
+        return str(self)
+
+
+class Reported:
+    """A result with a report, whose words are its verdict."""
+
+    @property
+    def report(self) -> Report:
+        raise NotImplementedError
+
+    @property
+    def verdict(self) -> Verdict:
+        """The report's words: the first line is what to type; then why, and how sure that is."""
+        return self.report.verdict
+
+    def _repr_html_(self) -> str:
+        """For a cell of a notebook: the report, as a terminal shows it."""
+        return f'<pre style="white-space: pre-wrap">{html.escape(str(self.report))}</pre>'
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Reported):
+    """Findings in the order in which they are to be read; `str` of it is the text, in lines for a terminal.
+
+    kind: the function whose result it is. about: extent of the look. text: words in place of those of the findings.
+    table: lines that are not to be broken.
     """
 
-    def __init__(
-        self, kind: str, findings: Iterable[Finding] = (), about: str = "", *, text: str | None = None
-    ) -> None:
-        self.kind, self.findings, self.about = kind, tuple(findings), about
-        self._text = text
+    kind: str
+    findings: tuple[Finding, ...] = ()
+    about: str = ""
+    text: str = ""
+    table: str = ""
 
     @property
     def report(self) -> Report:
@@ -75,44 +100,50 @@ class Report:
         return self
 
     @property
-    def verdict(self) -> str:
-        """The text: the first line is what to type."""
-        return str(self)
+    def verdict(self) -> Verdict:
+        return Verdict(self.text or "\n\n".join(map(str, self.findings)))
 
     def __len__(self) -> int:
         """Findings: none where there is nothing to change."""
         return len(self.findings)
 
-    def __bool__(self) -> bool:
-        """A report is one without findings too."""
-        return True
-
     def __str__(self) -> str:
-        if self._text is not None:
-            return self._text
-        return "\n\n".join(map(wrapped, filter(None, [*map(str, self.findings), self.about])))
+        return "\n\n".join(filter(None, [wrapped(self.verdict), self.table, wrapped(self.about)]))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.kind}: {len(self)} finding{'s' * (len(self) != 1)}>"
+        name = type(self).__name__ if type(self) is not Report else f"Report of {self.kind}"
+        return f"<{name}: {len(self)} finding{'s' * (len(self) != 1)}>"
 
-    def _repr_html_(self) -> str:
-        """For a cell of a notebook: the text, as a terminal shows it."""
-        return f'<pre style="white-space: pre-wrap">{html.escape(str(self))}</pre>'
+    def __call__(self) -> None:
+        """Prints it: `report` was a method of some results."""
+        print(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """version, report (its kind), verdict (the text), findings (each with KEYS) and about."""
+        """version, report (its kind), verdict (the words), findings (each with KEYS), about and table."""
         findings = [finding.to_dict() for finding in self.findings]
-        return {"version": VERSION, "report": self.kind, "verdict": str(self), "findings": findings,
-                "about": self.about}  # fmt: skip
+        return {"version": VERSION, "report": self.kind, "verdict": str(self.verdict), "findings": findings,
+                "about": self.about, "table": self.table}  # fmt: skip
 
     def to_json(self) -> str:
-        """The dictionary as `halfscope check --json` prints it."""
+        """The dictionary as `python -m halfscope check --json` prints it."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per finding, with KEYS as columns. Raises ImportError without pandas."""
         rows = [list(finding.to_dict().values()) for finding in self.findings]
         return frame(rows, columns=list(KEYS)).astype({"line": "Int64"})
+
+
+def finding_of_verdict(kind: str, verdict: str, about: object) -> Finding:
+    """The lines of a verdict: what to type; "Why: ..." and "Not judged: ..."; "Sure: ..."."""
+    parts: dict[str, list[str]] = {"": [], "Why": [], "Not judged": [], "Sure": []}
+    for line in verdict.splitlines():
+        name, _, text = line.strip().partition(": ")
+        is_part = line.startswith("  ") and name in parts
+        parts[name if is_part else ""].append(text if is_part else line.strip())
+    whys = [*parts["Why"], *(f"Not judged: {text}" for text in parts["Not judged"])]
+    why = ". ".join(text.rstrip(".") for text in whys)
+    return Finding(kind, " ".join(parts[""]), why, "; ".join(parts["Sure"]), about=about)
 
 
 def wrapped(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from halfscope.report.page import write_report
+from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.ablate.table import AblationArm, table_text, verdict_text
 from halfscope.torch.emulate.emulation import Emulation, check_model
 from halfscope.torch.emulate.training import Options
@@ -140,7 +141,20 @@ def _settings(arm: AblationArm, every: int) -> dict[str, Any]:
     return settings if format == "fp16" else {**settings, "format": format}
 
 
-class Ablation:
+@dataclass(frozen=True, eq=False, repr=False)
+class AblationReport(Report):
+    """Verdict and table of an ablation. write: as `Ablation.write`, for a call with a folder."""
+
+    write: Callable[[Path | str], None] = field(kw_only=True)
+
+    def __call__(self, folder: Path | str | None = None) -> None:
+        """Prints it, and writes it into a new folder."""
+        print(self)
+        if folder is not None:
+            self.write(folder)
+
+
+class Ablation(Reported):
     """Result of `ablate`."""
 
     def __init__(self, folder: tempfile.TemporaryDirectory, metric: str, lower_is_better: bool) -> None:
@@ -150,25 +164,26 @@ class Ablation:
     def __str__(self) -> str:
         return table_text(self.arms, self._metric)
 
-    def verdict(self) -> str:
-        """Which arms end as FP32 does, in words."""
-        return verdict_text(self.arms, self._metric, self._lower_is_better)
+    @property
+    def report(self) -> AblationReport:
+        """Which arms end as FP32 does, a finding each; and the table."""
+        words = verdict_text(self.arms, self._metric, self._lower_is_better)
+        seeds = f"{max((len(arm.metrics) for arm in self.arms), default=0)} seeds"
+        findings = [Finding("arm", line.rstrip("."), sure=seeds) for line in words.splitlines()]
+        return AblationReport("ablate", tuple(findings), text=words, table=str(self), write=self.write)
 
-    def report(self, folder: Path | str | None = None) -> None:
-        """Prints the table and the verdict; into a new `folder` also goes what `halfscope run` writes, and report.html.
+    def write(self, folder: Path | str) -> None:
+        """Puts what `halfscope run` writes, and report.html, into a new folder.
 
         Raises ValueError where the folder exists.
         """
-        print(f"{self}\n\n{self.verdict()}")
-        if folder is None:
-            return
         target = Path(folder)
         if target.exists():
             raise ValueError(f"report: {str(target)!r} exists; give a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(Path(self._folder.name) / "ablation", target)
         words = ExperimentWords(
-            "A PyTorch model in emulated formats", self._metric, self.verdict(), self._lower_is_better
+            "A PyTorch model in emulated formats", self._metric, str(self.verdict), self._lower_is_better
         )
         lines = [arm_line(arm.name, list(arm.metrics), arm.mean_lost_updates) for arm in self.arms]
         write_experiment(target, words, lines)

@@ -20,7 +20,7 @@ from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
 from halfscope.torch.doctor.report import Examined
 from halfscope.torch.findings.finding import in_percent
-from halfscope.torch.words import counted
+from halfscope.torch.words import number
 
 _LATE = {UNHEALED: Rank.UNHEALED, ROUND_OFF: Rank.UNHEALED}
 
@@ -142,7 +142,10 @@ class _Course:
         found = constants(self._subject, is_right=is_right, has_updates=self._has_updates)
         self._notes.add(Rank.CONSTANT, [each for each in found.left if not self._is_cured(each)])
         text = found.about.removeprefix("Looked at: ").partition("; no step was made")[0]
-        harmless = f"; {counted(found.refuted, 'lost number')} did no harm in this step" if found.refuted else ""
+        lines = {finding.place.line for _, finding in self._notes.findings if finding.place is not None}
+        refuted = [each for each in found.refuted if each.place is None or each.place.line not in lines]
+        where = "with the changes above" if lines else "in this step"
+        harmless = f"; {number(refuted, 'lost number')} did no harm {where}" if refuted else ""
         self._notes.looked.append(("constants", f"{text}{harmless}"))
 
     def _is_cured(self, constant: Finding) -> bool:

@@ -16,10 +16,10 @@ _COUNTED = ("update",)
 
 @dataclass(frozen=True)
 class Constants:
-    """left: findings that stay. refuted: how many numbers did no harm in the step."""
+    """left: findings that stay. refuted: numbers that did no harm in the step."""
 
     left: list[Finding]
-    refuted: int
+    refuted: list[Finding]
     about: str
 
 
@@ -29,4 +29,4 @@ def constants(subject: Subject, *, is_right: bool, has_updates: bool) -> Constan
     told = [each for each in found.findings if not (each.kind in _COUNTED and has_updates)]
     told = [each for each in told if not (each.kind == "factor" and each.about.name.startswith("the largest of "))]
     left = [each for each in told if not (is_right and each.kind in _MET)]
-    return Constants(left, len(told) - len(left), found.about)
+    return Constants(left, [each for each in told if each not in left], found.about)

@@ -37,18 +37,6 @@ def scale_words(subject: Subject, step: Fp32Step) -> str:
     return f"{words}: scales 2^{low} to 2^{high} fit, and the step has {subject.scale:g}{left}"
 
 
-def scale_finding(advice: ScaleAdvice) -> Finding:
-    """The lines of the advice: what to type, why, how sure."""
-    lines = advice.verdict.splitlines()
-    parts = {name: [line[len(f"  {name}: ") :] for line in lines if line.startswith(f"  {name}: ")]
-             for name in ("Why", "Sure", "Not judged")}  # fmt: skip
-    rest = [line.strip() for line in lines[1:] if not any(line.startswith(f"  {name}: ") for name in parts)]
-    why = ". ".join(
-        text.rstrip(".") for text in [*parts["Why"], *(f"Not judged: {text}" for text in parts["Not judged"])]
-    )
-    return Finding("loss scale", " ".join([lines[0], *rest]), why, "; ".join(parts["Sure"]), about=advice)
-
-
 @dataclass(frozen=True)
 class Tried:
     """The finding on a scale, with what became of the step at it."""
@@ -59,7 +47,7 @@ class Tried:
 
 def tried(subject: Subject, advice: ScaleAdvice, seconds: float) -> Tried:
     """Computes the step at the advised scale, where it can be set from outside."""
-    finding, log2 = scale_finding(advice), advice.recommended_scale_log2
+    finding, log2 = advice.report.findings[0], advice.recommended_scale_log2
     alarms = None if log2 is None else _alarms_at(subject, 2.0**log2, seconds)
     words = _UNTRIED if alarms is None or log2 is None else _words(alarms, log2)
     return Tried(replace(finding, sure="; ".join(filter(None, [words, finding.sure]))), alarms == [])

@@ -47,7 +47,7 @@ class Notebook:
         """healthy: the words behind "Nothing to change: " where there is no finding."""
         ranked = [finding for _, finding in sorted(self.findings, key=lambda entry: entry[0])]
         found = merged(ranked)
-        lines = [] if found else [f"Nothing to change: {healthy}"]
+        lines = []
         for head, parts in (("Looked at:", self.looked), ("Not looked at:", self.unseen)):
             lines += [head, *(f"  {name}: {text}" for name, text in parts)] if parts else []
-        return Report("check", found, "\n".join(lines))
+        return Report("check", tuple(found), "\n".join(lines), "" if found else f"Nothing to change: {healthy}")

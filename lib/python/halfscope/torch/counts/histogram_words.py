@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from halfscope import Histogram
 from halfscope.formats import Format, label
+from halfscope.reporting import Finding
 from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.counts.histogram_sums import together
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE
 from halfscope.torch.counts.totals import Totals
-from halfscope.torch.words import called, listed, number, percent
+from halfscope.torch.words import called, counted, listed, number, percent
+
+_LOST = 0.01  # share of the updates that a master copy is for
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,20 @@ def verdict(totals: Totals, about: Circumstances) -> str:
         sentences += [_flushed(totals, about), *_flushed_before(totals), *_infinite(gradients), *_changed(totals)]
         sentences += [*_updates(totals), *_optimizer_state(totals)]
     return "\n".join([*sentences, *gaps(totals.steps, totals.unreadable, about)])
+
+
+def histogram_findings(totals: Totals, about: Circumstances) -> Iterator[Finding]:
+    """The loss scale to type, and updates that weights in the format lose."""
+    if about.unknown_scale is None and any(found.nonzero for found in totals.gradients().values()):
+        yield from totals.advise_scale().report.findings
+    if totals.nonzero_updates and totals.lost_updates / totals.nonzero_updates >= _LOST:
+        share = percent(totals.lost_updates / totals.nonzero_updates)
+        why = f"{label(totals.format)} weights would lose {share} of the updates"
+        yield Finding("lost updates", "keep an FP32 master copy", why, f"counted over {_watched(totals.steps)}")
+
+
+def _watched(steps: int) -> str:
+    return counted(steps, "watched step")
 
 
 def _overflow(totals: Totals) -> list[str]:
@@ -210,7 +228,7 @@ def _cast_of_state(totals: Totals, by_name: dict[str, list[Histogram]]) -> list[
 
 
 def _master_copy(share: float) -> str:
-    return "" if share < 0.01 else ": keep an FP32 master copy"
+    return "" if share < _LOST else ": keep an FP32 master copy"
 
 
 def gaps(watched: int, unreadable: dict[str, str], about: Circumstances) -> list[str]:

@@ -11,6 +11,7 @@ import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.formats import Format
+from halfscope.reporting import Finding, Report, Reported, wrapped
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
@@ -23,8 +24,7 @@ from halfscope.torch.emulate.ranks.fully_shard import check_sharding
 from halfscope.torch.emulate.training import EmulatedTraining, Findings, Options, Trainee
 from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
-from halfscope.torch.emulate.words import report_text, without_rule_words
-from halfscope.torch.findings.finding import Finding, wrapped
+from halfscope.torch.emulate.words import lost_update_findings, report_text, without_rule_words
 from halfscope.torch.findings.sentences import untried_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import is_compiled
@@ -101,7 +101,7 @@ def emulate(
     return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
 
 
-class Emulation:
+class Emulation(Reported):
     """Result of `emulate`: a context manager, and afterwards what it has counted."""
 
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
@@ -189,8 +189,14 @@ class Emulation:
         if self._training is not None:
             self._training.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
 
-    def verdict(self) -> str:
-        """The text that `report` prints."""
+    @property
+    def report(self) -> Report:
+        """In words what was rounded: casts by role, the first overflow, lost updates. A call prints it."""
+        finding = self._finding()
+        findings = [] if finding is None else [finding]
+        return Report("emulate", (*findings, *lost_update_findings(self._policy, self._found.book)), text=self._words())
+
+    def _words(self) -> str:
         finding, found = self._finding(), self._found
         text = report_text(
             self._policy, found.book, found.tally.steps, found.totals.stalled.values(), is_told=finding is not None
@@ -214,10 +220,6 @@ class Emulation:
             return update_finding([first.tensor], self._trainee.optimizers, format, f"{seen}; not tried")
         fault = trail.fault_of(first)
         return None if fault is None else untried_finding(fault, seen)
-
-    def report(self) -> None:
-        """Prints in words what was rounded: casts by role, the first overflow, lost updates."""
-        print(self.verdict())
 
     def zeros(self) -> ZeroTable:
         """Zeros of each weight's gradient by cause, over all backward passes; `print` shows the table.

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from halfscope.formats import label
+from halfscope.reporting import Finding
 from halfscope.torch.counts.histograms import Stalled
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.findings.finding import called
@@ -13,6 +14,7 @@ from halfscope.torch.operations.table import Trait, named
 from halfscope.torch.policy import ROLES, Policy
 from halfscope.torch.words import percent
 
+_LOST = 0.01  # share of the updates that a master copy is for
 _PLURALS = {
     "weight": "weights", "activation": "activations", "activation_gradient": "activation gradients",
     "weight_gradient": "weight gradients", "master_weight": "stored weights", "optimizer_state": "optimizer states",
@@ -143,8 +145,17 @@ def _updates(policy: Policy, book: Book) -> list[str]:
             f"{stored} weights did not move in {percent(share)} of the updates; stochastic rounding makes up for "
             "these on average."
         ]
-    advice = ": keep an FP32 master copy" if share >= 0.01 else ""
+    advice = ": keep an FP32 master copy" if share >= _LOST else ""
     return [f"{stored} weights lost {percent(share)} of the updates{advice}."]
+
+
+def lost_update_findings(policy: Policy, book: Book) -> list[Finding]:
+    """One, on weights in a format that loses more than a few of the updates."""
+    share = book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
+    if share < _LOST or "stochastic" in policy.base.master_weight:
+        return []
+    why = _updates(policy, book)[0].partition(":")[0]
+    return [Finding("lost updates", "keep an FP32 master copy", why, "counted over all emulated updates")]
 
 
 def _stalled(found: Stalled) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from halfscope.reporting import Finding, Report
 from halfscope.torch.emulate.emulation import check_model
-from halfscope.torch.findings.finding import Finding, wrapped
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.module_rules import module_findings
 from halfscope.torch.lint.numbers import Asked, check
@@ -17,20 +17,8 @@ from halfscope.torch.lint.table_rules import table_findings
 from halfscope.torch.steps.optimizers import optimizers_of
 
 
-class Lint:
+class Lint(Report):
     """Result of `lint`: findings, each with the change to type, the reason, and how sure it is."""
-
-    def __init__(self, findings: list[Finding], about: str) -> None:
-        self.findings, self.about = tuple(findings), about
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __str__(self) -> str:
-        return "\n\n".join(map(wrapped, [*map(str, self.findings), self.about]))
-
-    def __repr__(self) -> str:
-        return f"<Lint: {len(self)} finding{'s' * (len(self) != 1)}>"
 
 
 @dataclass(frozen=True)
@@ -69,8 +57,8 @@ def lint(
         if count is not None and count < 1:
             raise ValueError(f"lint: {name}={count}; give 1 or more")
     formats = LintFormats.of(format)
-    findings = list(_findings(model, optimizer, formats, _Counts(positions, micro_batches, loss_terms)))
-    return Lint(findings, _about(model, formats))
+    findings = tuple(_findings(model, optimizer, formats, _Counts(positions, micro_batches, loss_terms)))
+    return Lint("lint", findings, _about(model, formats))
 
 
 def _findings(

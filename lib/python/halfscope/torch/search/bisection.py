@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.search.candidates import in_words, rules_of, wide_formats
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
@@ -13,7 +14,7 @@ Train = Callable[[list[str], Accepts], Any]  # judges a training; None for one w
 
 
 @dataclass(frozen=True)
-class Bisection:
+class Bisection(Reported):
     """Result of `bisect`; `str` of it says what to keep in FP32, why, and how sure that is."""
 
     layers: tuple[str, ...]  # candidates that must stay in FP32; none where the formats alone will do
@@ -26,13 +27,20 @@ class Bisection:
         """For `emulate(rules=...)`."""
         return rules_of(self.layers)
 
-    def __str__(self) -> str:
+    @property
+    def report(self) -> Report:
+        """The candidates to keep in FP32; no finding where nothing has to be kept."""
+        finding = Finding("layers", self._change().rstrip("."), self.why, self.sure, about=self.layers)
+        return Report("bisect", (finding,) if self.layers else (), text=str(self))
+
+    def _change(self) -> str:
         if not self.layers:
-            first = "Keep nothing in FP32."
-        else:
-            kept = ", ".join(map(in_words, self.layers))
-            first = f"Keep {kept} {wide_formats(self.layers)}: emulate(..., rules={self.rules})."
-        return f"{first}\nWhy: {self.why}.\nHow sure: {self.sure}."
+            return "Keep nothing in FP32."
+        kept = ", ".join(map(in_words, self.layers))
+        return f"Keep {kept} {wide_formats(self.layers)}: emulate(..., rules={self.rules})."
+
+    def __str__(self) -> str:
+        return f"{self._change()}\nWhy: {self.why}.\nHow sure: {self.sure}."
 
 
 def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.01) -> Bisection:

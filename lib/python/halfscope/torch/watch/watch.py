@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.formats import label
+from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.counts.block_table import BlockTable
-from halfscope.torch.counts.histogram_words import Circumstances
+from halfscope.torch.counts.histogram_words import Circumstances, histogram_findings
 from halfscope.torch.counts.ranks import Counted, ranks_of
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.findings.finding import wrapped
@@ -81,7 +83,22 @@ def watch_into(trainee: Trainee, every: int, folder: RunFolder) -> Watch:
     return Watch(trainee, Plan(every, Choice("*", ()), "fp16", ()), Outputs(folder, None, "alone"))
 
 
-class Watch:
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchReport(Report):
+    """Words on the watched steps. is_first: of several ranks the one that prints. write: a page of the gradients."""
+
+    is_first: bool = field(kw_only=True)
+    write: Callable[[Path | str], None] = field(kw_only=True)
+
+    def __call__(self, page: Path | str | None = None) -> None:
+        """Prints it, of several ranks in the first one, and writes the page of `explore`."""
+        if page is not None:
+            self.write(page)
+        if self.is_first:
+            print(self)
+
+
+class Watch(Reported):
     """Result of `watch`; a context manager that closes itself."""
 
     def __init__(self, trainee: Trainee, plan: Plan, outputs: Outputs) -> None:
@@ -122,38 +139,51 @@ class Watch:
         """
         self._watcher.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
 
-    def report(self, page: Path | str | None = None) -> None:
-        """Prints in words what was seen, and which loss scales are usable; of several ranks the first one does.
+    @property
+    def report(self) -> WatchReport:
+        """Words on the watched steps, and which loss scales are usable; what was not looked at.
 
-        page: a file, "gradients.html", that gets the gradients of layers and weights at any loss scale, for a browser.
+        A call prints it, of several ranks in the first one; `report("gradients.html")` also writes the page of
+        `explore`.
         """
-        if page is not None:
-            self._for_a_loss_scale("report with a page")
+        return WatchReport(
+            "watch", tuple(self._findings()), self._not_looked_at(), self._words(), is_first=self._ranks.first,
+            write=self._write_page,
+        )  # fmt: skip
+
+    def _write_page(self, page: Path | str) -> None:
+        self._for_a_loss_scale("report with a page")
         if self._ranks.first:
-            print(wrapped(self.verdict()))
-            print(self._not_looked_at())
-            if page is not None:
-                self.explore().write(page)
+            self.explore().write(page)
 
     def _not_looked_at(self) -> str:
         if self._counter.unseen:
-            return wrapped(self._counter.unseen)
+            return self._counter.unseen
         return _UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE)
+
+    def _findings(self) -> Iterator[Finding]:
+        """Operations that a format makes infinite, the loss scale to type, and updates that it loses."""
+        operations = self._watcher.operations
+        if operations is not None and operations.faults.finding is not None:
+            yield operations.faults.finding
+        if self._counter.knows_scale:
+            yield from histogram_findings(self._totals, self._circumstances())
 
     def explore(self) -> Explorer:
         """The explorer of the gradients of layers and weights, all watched steps together: a page, or a widget."""
         return self._for_a_loss_scale("explore").explore(f"Gradients in {label(self.format)}")
 
-    def verdict(self) -> str:
-        """The text that `report` prints."""
+    def _circumstances(self) -> Circumstances:
         watcher = self._watcher
-        about = Circumstances(
+        return Circumstances(
             len(self.layers), self.unseen, watcher.layers.compiled(), watcher.unowned, watcher.unknown_scale,
             watcher.tally.optimizer_steps, watcher.tally.steps, self._ranks.size,
         )  # fmt: skip
-        operations = watcher.operations
+
+    def _words(self) -> str:
+        watcher, operations = self._watcher, self._watcher.operations
         seen = [] if operations is None else operations.faults.words()
-        counted = self._counter.words(self._totals, about)
+        counted = self._counter.words(self._totals, self._circumstances())
         text = "\n".join([*seen, counted, *watcher.tally.scaler.words()])
         finding = None if operations is None else operations.faults.finding
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
@@ -212,7 +242,7 @@ class Watch:
     def close(self) -> None:
         """Takes the hooks away and finishes the records; a second time it does nothing."""
         if self._watcher.close():
-            self._records.finish(self.steps, self.verdict())
+            self._records.finish(self.steps, self._words())
 
     def __enter__(self) -> Watch:
         return self
