@@ -1,4 +1,4 @@
-"""The page on NaN and README show the outputs of `diagnose` and of `watch` for their own code."""
+"""The page on NaN shows the output of `diagnose` for its code, README the report of the guide to `watch`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from doc_blocks import read_blocks
 from recording.source_tree import ROOT
 
 README = ROOT / "README.md"
+GUIDE = ROOT / "docs/guides/watch.md"
 PAGE = ROOT / "docs/start/which-layer-makes-nan.md"
 pytestmark = pytest.mark.torch
 
@@ -23,19 +24,16 @@ def output_of(name: str, code: str, folder: Path) -> str:
     return subprocess.run([sys.executable, name], cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_outputs_are_those_of_the_code(tmp_path: Path) -> None:
+def test_the_output_is_that_of_the_code(tmp_path: Path) -> None:
     blocks = read_blocks(PAGE)
-    first, second = (block.code for block in blocks if block.language == "python")
-    assert next(block.code for block in blocks if block.language == "text") == output_of("train.py", first, tmp_path)
-    (readme,) = [block.code for block in read_blocks(README) if block.code.startswith("loss.py:")]
-    assert output_of("loss.py", second, tmp_path).startswith(readme + "\n")
+    (code,) = (block.code for block in blocks if block.language == "python")
+    assert next(block.code for block in blocks if block.language == "text") == output_of("train.py", code, tmp_path)
 
 
-def test_readme_shows_the_report_of_its_training(tmp_path: Path) -> None:
+def test_readme_shows_the_report_of_the_guides_training(tmp_path: Path) -> None:
     """Counts of random numbers may differ between versions of PyTorch: the call to type, and the sentences, do not."""
-    blocks = read_blocks(README)
-    (training,) = [block.code for block in blocks if block.needs_torch]
-    (report,) = [block.code for block in blocks if block.code.startswith("Loss scale 2^")]
+    training = next(block.code for block in read_blocks(GUIDE) if block.needs_torch)
+    (report,) = [block.code for block in read_blocks(README) if block.code.startswith("Loss scale 2^")]
     printed = output_of("train.py", training, tmp_path)
     assert printed.splitlines()[0] == report.splitlines()[0]
     assert words(printed).startswith(words(report))
