@@ -244,6 +244,13 @@ def checkpoints_called_directly() -> Iterator[None]:
 # Frames.
 
 
+def replace_attribute(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    """Sets an attribute, of a class or a module too; returns what undoes that."""
+    is_own, original = name in vars(owner), getattr(owner, name)
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, original) if is_own else delattr(owner, name)
+
+
 def caller(depth: int) -> FrameType:
     """The frame `depth` calls above the function that asks."""
     return sys._getframe(depth + 1)

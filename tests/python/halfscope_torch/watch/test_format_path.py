@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -79,6 +80,16 @@ STEPS: dict[str, tuple[list[Any], Step]] = {  # constants to draw from, and the 
     "first rows": ([None], lambda h, x, c: torch.cat([x[:1], h[1:]])),
     "view": ([None], lambda h, x, c: h.reshape(h.shape[1], h.shape[0]).T.reshape(h.shape)),
     "maximum of rows": ([None], lambda h, x, c: h - h.max(-1, keepdim=True).values),
+    "scaled in FP32": ([300.0, 0.01], lambda h, x, c: (h.float() * c).to(h.dtype)),
+    "square in FP32": ([None], lambda h, x, c: h.to(torch.float32).square().to(h.dtype)),
+    "norm in FP32": (
+        [None],
+        lambda h, x, c: (h.float() / (h.float().pow(2).mean(-1, keepdim=True) + 1e-3).sqrt()).to(h.dtype),
+    ),
+    "softmax in FP32": ([None], lambda h, x, c: torch.softmax(h * 3, -1, dtype=torch.float32).to(h.dtype)),
+    "sum in FP32": ([None], lambda h, x, c: h.sum(-1, keepdim=True, dtype=torch.float32).to(h.dtype) + x),
+    "sum of both in FP32": ([300.0, 1.0], lambda h, x, c: (x + c * h.float()).type_as(x)),
+    "difference in FP32": ([1e4], lambda h, x, c: (h.float() * c - h.float() * c).to(h.dtype) + x),
     "cumulated": ([None], lambda h, x, c: h.cumsum(-1)),
 }
 
@@ -180,3 +191,42 @@ def test_an_input_that_the_format_makes_infinite_is_told_where_it_is_used_first(
     text = " ".join(watched.verdict().split())
     assert text.startswith(line), text
     assert "a cast overflows: 1e+05" in text
+
+
+class Failing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Any, fails: bool) -> Any:
+        x = self.layer(x).float()
+        if fails:
+            raise RuntimeError("the model's own error")
+        return x.to(torch.float32)
+
+
+def test_casts_are_pytorchs_own_after_a_forward_pass_and_after_an_error() -> None:
+    model, before = Failing(), (dict(vars(torch.Tensor)), torch.softmax, nn.functional.softmax)
+    with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)):
+        model(torch.ones(1, 4), False).sum().backward()
+        assert (dict(vars(torch.Tensor)), torch.softmax, nn.functional.softmax) == before
+        with pytest.raises(RuntimeError, match="own error"):
+            model(torch.ones(1, 4), True)
+        assert (dict(vars(torch.Tensor)), torch.softmax, nn.functional.softmax) == before
+
+
+def test_casts_to_fp32_leave_a_step_as_it_is() -> None:
+    """The copies that tell an FP32 part from the rest have the same numbers and gradients."""
+    found = []
+    for is_watched in (False, True):
+        torch.manual_seed(0)
+        model = Program(19)
+        model._steps = [(STEPS[name][1], 3.0) for name in STEPS if name.endswith("in FP32")]
+        x = torch.randn(5, 4)
+        with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) if is_watched else nullcontext():
+            output = model(x)
+            output.sum().backward()
+        found.append(
+            [output.detach(), *(parameter.grad for parameter in model.parameters() if parameter.grad is not None)]
+        )
+    assert len(found[0]) > 2 and all(map(torch.equal, *found))

@@ -13,7 +13,7 @@ from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.place import Computed, Place, Region
 from halfscope.torch.events.source import Site
 from halfscope.torch.policy import Policy
-from halfscope.torch.private import node_number, nodes_made
+from halfscope.torch.private import node_number, nodes_made, replace_attribute
 from halfscope.torch.tensors.elements import floating
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -219,10 +219,3 @@ def _own_type(module: torch.nn.Module) -> type:
     """The type that the model gave it: fully_shard puts one of its own before that."""
     types = type(module).__mro__
     return next(kind for kind in types if not kind.__module__.startswith("torch.distributed."))
-
-
-def replace_attribute(owner: Any, name: str, value: Any) -> Callable[[], None]:
-    """Sets an attribute; returns what undoes that."""
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    return lambda: setattr(owner, name, original)

@@ -21,7 +21,7 @@ from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.operand_book import OperandBook
 from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Places, Told, replace_attribute
+from halfscope.torch.emulate.places import Places, Told
 from halfscope.torch.emulate.ranks.agreement import group_of
 from halfscope.torch.emulate.ranks.data_parallel import Wire, is_data_parallel
 from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, sharding_of
@@ -39,7 +39,7 @@ from halfscope.torch.events.change import Override
 from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Computed
 from halfscope.torch.policy import FP32, Policy
-from halfscope.torch.private import ENGINE
+from halfscope.torch.private import ENGINE, replace_attribute
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.trainee import Trainee
 from halfscope.torch.steps.training_steps import Record, Tally, TrainingSteps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -51,9 +52,10 @@ class Beside(Ran):
 class FormatPath(Counterparts):
     """Computes operations in a format: operands without a counterpart are rounded, the result is rounded once."""
 
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: Format, is_wide: Callable[[torch.Tensor], bool]) -> None:
+        """is_wide: whether a tensor is FP32 in the format's model too."""
         super().__init__()
-        self._format = format
+        self._format, self._is_wide = format, is_wide
 
     def __bool__(self) -> bool:
         """Whether a tensor has numbers of the format."""
@@ -133,7 +135,7 @@ class FormatPath(Counterparts):
             known = self.counterpart(value)
             if known is not None or not value.is_floating_point():
                 return value if known is None else known
-            return value.float() if is_statistic else self.rounded(value)
+            return value.float() if is_statistic or self._is_wide(value) else self.rounded(value)
         if type(value) in (tuple, list):
             return type(value)(map(self._operand, value))
         if isinstance(value, float) and OWN_MINIMUM <= abs(value) < inf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -20,11 +21,13 @@ from halfscope.torch.private import TorchDispatchMode, storage_key, without_mode
 from halfscope.torch.tensors.elements import floating
 from halfscope.torch.tensors.trees import tensors
 from halfscope.torch.watch.format_path import Beside
+from halfscope.torch.watch.fp32_islands import Fp32Islands
 from halfscope.torch.watch.layer_operations import LayerOperations, arguments_of_layer, operation_of_layer
 from halfscope.torch.watch.watched_faults import WatchedFaults
 
 _COMPUTED = (Kind.ROUNDED, Kind.PRODUCT, Kind.REDUCTION, Kind.ATTENTION, Kind.UNKNOWN)
 _DIVIDES, _QUOTIENTS = named(Trait.DIVIDES, Trait.LOGARITHM), named(Trait.QUOTIENT)
+_CAST = Operation("_to_copy", Kind.ROUNDED, called="to")
 _QUIET = (Kind.VIEW, Kind.UNTOUCHED)  # the same storage, or no numbers
 
 
@@ -39,7 +42,9 @@ class OperationWatch(TorchDispatchMode):
         super().__init__()
         self._model: torch.nn.Module | None = None  # the step's
         self._owned: dict[int, Any] | None = None
-        self.faults = WatchedFaults(Format.of(format), lambda tensor: self._owners.get(storage_key(tensor)))
+        self._islands = Fp32Islands()
+        owner_of = lambda tensor: self._owners.get(storage_key(tensor))  # noqa: E731
+        self.faults = WatchedFaults(Format.of(format), owner_of, self._islands.is_wide)
         self._trail, self._path = self.faults.trail, self.faults.path
         self._lines: dict[Any, Operation | None] = {}
         self.layers = LayerOperations(self._look_at_layer, lambda: not self._path)
@@ -50,6 +55,7 @@ class OperationWatch(TorchDispatchMode):
         self._step, self.looked = step, 0
         self._model, self._owned = model, None
         self.faults.begin()
+        self._islands.begin()
         for tensor in floating(inputs):
             if tensor.numel() and _is_plain(tensor) and self.faults.is_beyond(largest_of(tensor)):
                 self._path.begin(tensor)  # infinite before the first operation
@@ -64,18 +70,23 @@ class OperationWatch(TorchDispatchMode):
 
     def end(self, output: Any) -> None:
         """Lets go of what belongs to the step; output: the model's."""
+        self._islands.end()
         self.faults.end(self._step, output)
         self._model, self._owned = None, None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if self._islands and self._islands.has_any((args, tuple((kwargs or {}).values()))):
+            return self._run_wide(func, args, kwargs or {})
         if self._path and self._is_carried(args, kwargs):
-            return self._follow(func, args, kwargs or {})
+            return self._follow(Call(func, _line_of(func), args, kwargs or {}, None, False))
         try:
             line = self._lines[func]
         except KeyError:
             line = self._lines[func] = _looked_at(func)
         if line is not None and line.name in _DIVIDES and is_in_place(func) and self._is_flushed(line, args):
-            return self._follow(func, args, kwargs or {})  # its operand is gone when it has run
+            return self._follow(
+                Call(func, _line_of(func), args, kwargs or {}, None, False)
+            )  # its operand is gone when it has run
         result = func(*args, **kwargs) if kwargs else func(*args)
         if line is None:
             return result
@@ -93,9 +104,24 @@ class OperationWatch(TorchDispatchMode):
         given = tensors((args, tuple(kwargs.values()))) if kwargs else tensors(args)
         return any(self._path.has_any(tensor) for tensor in given if _is_plain(tensor))
 
-    def _follow(self, func: Any, args: tuple, kwargs: dict) -> Any:
+    def _run_wide(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """An operation in FP32 by the model's own cast, or the cast back."""
+        if self._islands.is_leaving:
+            return self._follow(Call(func, _CAST, args, kwargs, None, False))
+        line, target = _line_of(func), target_of(func, args, kwargs)
+        is_narrow = isinstance(target, torch.Tensor) and not self._islands.is_wide(target)
+        if line.kind in (*_QUIET, Kind.SOURCE):
+            return self._follow(Call(func, line, args, kwargs, None, False))
+        result = self._follow(
+            Call(func, replace(line, kind=Kind.LOSS), args, kwargs, None, False)
+        )  # nothing is rounded
+        if not is_narrow:
+            self._islands.widen(result)
+        return result
+
+    def _follow(self, call: Call) -> Any:
         """An operation on the way of a fault, which is computed in the format too."""
-        call = Call(func, operation_of(func) or _unknown(func), args, kwargs, None, False)
+        func, args, kwargs = call.func, call.args, call.kwargs
         is_computed = call.line.kind not in (*_QUIET, Kind.SOURCE) and all(map(_is_plain, tensors(args)))
         numbers = self._path.compute(call) if is_computed else None
         result = func(*args, **kwargs)
@@ -189,9 +215,9 @@ def _decides_otherwise(in_format: Any, result: Any) -> bool:
     return result is not None and not result.is_floating_point() and not torch.equal(in_format, result)
 
 
-def _unknown(func: Any) -> Operation:
+def _line_of(func: Any) -> Operation:
     name = func.overloadpacket.__name__ if hasattr(func, "overloadpacket") else str(func)
-    return Operation(name, Kind.UNKNOWN)
+    return operation_of(func) or Operation(name, Kind.UNKNOWN)
 
 
 class _Named:

@@ -28,10 +28,12 @@ _SEEN = "seen in step {}, in the run's own format, in which it is finite"
 class WatchedFaults:
     """Results that a format makes infinite or NaN, and what becomes of them in the forward pass."""
 
-    def __init__(self, format: Format, owner_of: Callable[[torch.Tensor], Any]) -> None:
-        """owner_of: as `Trail` has it."""
+    def __init__(
+        self, format: Format, owner_of: Callable[[torch.Tensor], Any], is_wide: Callable[[torch.Tensor], bool]
+    ) -> None:
+        """owner_of: as `Trail` has it; is_wide: as `FormatPath` has it."""
         self._format, self._owner_of = format, owner_of
-        self.path, self.trail = FormatPath(format), NotedTrail(format, owner_of)
+        self.path, self.trail = FormatPath(format, is_wide), NotedTrail(format, owner_of)
         self._flushed = format.smallest / 2
         self.limit = format.largest + format.step_at(format.largest) / 2  # the smallest magnitude that becomes infinite
         self.follower = Follower(self)

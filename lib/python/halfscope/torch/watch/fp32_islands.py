@@ -1,0 +1,142 @@
+"""Parts of a watched model that stay FP32 in 16 bits too: from a cast that the source names to the cast back."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Callable
+from functools import cache
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from halfscope.torch.private import caller, is_in_transform, replace_attribute, storage_key
+from halfscope.torch.tensors.storages import storage_of
+from halfscope.torch.tensors.trees import tensors
+
+_WIDE = torch.float32
+_NAMED = re.compile(r"\bfloat32\b|\btorch\.float\b")
+_CASTS = ("to", "type", "type_as")
+# Functions that compute in the type that they are given.
+_TYPED = (
+    *((torch.Tensor, name) for name in ("softmax", "log_softmax", "sum", "mean", "cumsum")),
+    *((torch, name) for name in ("softmax", "log_softmax", "sum", "mean", "cumsum")),
+    *((torch.nn.functional, name) for name in ("softmax", "log_softmax")),
+)
+
+
+class Fp32Islands:
+    """While it is open, casts of tensors are followed.
+
+    `x.float()` and a cast whose source says `float32` make an FP32 copy, as in a model of 16 bits; what is computed of
+    it is FP32, until another cast, `.to(x.dtype)`, makes a copy that is none. Without such a cast nothing is done.
+    """
+
+    def __init__(self) -> None:
+        self._wide: dict[int, StorageWeakRef] = {}
+        self._undo: list[Callable[[], None]] = []
+        self.is_leaving = False  # while the cast back runs
+
+    def __bool__(self) -> bool:
+        """Whether a tensor is FP32 by the model's own cast."""
+        return bool(self._wide)
+
+    def begin(self) -> None:
+        """A forward pass begins."""
+        casts = [(torch.Tensor, "float", self._float), *((torch.Tensor, name, self._cast) for name in _CASTS)]
+        for owner, name, change in [*casts, *((owner, name, self._typed) for owner, name in _TYPED)]:
+            self._undo.append(replace_attribute(owner, name, change(getattr(owner, name))))
+
+    def end(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo, self._wide = [], {}
+
+    def is_wide(self, tensor: torch.Tensor) -> bool:
+        return tensor.layout is torch.strided and not is_in_transform() and storage_key(tensor) in self._wide
+
+    def has_any(self, args: Any) -> bool:
+        return any(map(self.is_wide, tensors(args)))
+
+    def widen(self, results: Any) -> None:
+        """Results of an operation with an FP32 operand."""
+        for tensor in tensors(results):
+            if tensor.is_floating_point():
+                self._wide[storage_key(tensor)] = StorageWeakRef(storage_of(tensor))
+
+    def _entered(self, tensor: torch.Tensor, cast: torch.Tensor) -> torch.Tensor:
+        """cast: PyTorch's own, which is the tensor itself where that is FP32."""
+        if not tensor.is_floating_point() or tensor.layout is not torch.strided or is_in_transform():
+            return cast
+        if self.is_wide(tensor):
+            return cast
+        copy = tensor.clone() if cast is tensor else cast
+        self.widen(copy)
+        return copy
+
+    def _left(self, tensor: torch.Tensor, cast: torch.Tensor) -> torch.Tensor:
+        if cast is not tensor or not self.is_wide(tensor):
+            return cast
+        self.is_leaving = True
+        try:
+            return tensor.clone()
+        finally:
+            self.is_leaving = False
+
+    def _float(self, original: Callable) -> Callable:
+        def float_(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+            return self._entered(tensor, original(tensor, *args, **kwargs))
+
+        return float_
+
+    def _cast(self, original: Callable) -> Callable:
+        def cast(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            result = original(tensor, *args, **kwargs)
+            if not isinstance(result, torch.Tensor) or result.dtype is not _WIDE:
+                return result
+            like = next((value for value in args if isinstance(value, torch.Tensor)), None)
+            is_typed = like is not None or any(isinstance(value, torch.dtype) for value in (*args, *kwargs.values()))
+            if not is_typed:  # to a device
+                return result
+            enters = self.is_wide(like) if like is not None else _names_fp32()
+            return self._entered(tensor, result) if enters else self._left(tensor, result)
+
+        return cast
+
+    def _typed(self, original: Callable) -> Callable:
+        def typed(*args: Any, **kwargs: Any) -> Any:
+            is_asked = kwargs.get("dtype") is _WIDE and args and isinstance(args[0], torch.Tensor) and _names_fp32()
+            if is_asked:
+                args = (self._entered(args[0], args[0]), *args[1:])
+            return original(*args, **kwargs)
+
+        return typed
+
+
+def _names_fp32() -> bool:
+    """Whether an argument of the call under way, of the user's or of a library, has FP32's name in its text."""
+    frame = caller(2)
+    return any(map(_NAMED.search, _arguments(frame.f_code, frame.f_lasti)))
+
+
+@cache
+def _arguments(code: CodeType, instruction: int) -> tuple[str, ...]:
+    """The arguments of a call as its source has them; none where Python knows no columns, which came with 3.11."""
+    lines = linecache.getlines(code.co_filename)
+    positions = list(code.co_positions()) if hasattr(code, "co_positions") else []
+    first, last, begin, end = positions[instruction // 2] if positions else (None,) * 4
+    if first is None or last is None or begin is None or end is None or len(lines) < last:
+        return ()
+    found = [text.encode() for text in lines[first - 1 : last]]
+    found[-1] = found[-1][:end]  # before the begin is cut: it may be the same line
+    found[0] = found[0][begin:]
+    try:
+        call = ast.parse(f"({b''.join(found).decode()})", mode="eval").body
+    except SyntaxError:
+        return ()
+    if not isinstance(call, ast.Call):
+        return ()
+    return tuple(map(ast.unparse, (*call.args, *(keyword.value for keyword in call.keywords))))
