@@ -39,7 +39,8 @@ constexpr std::string_view failed_download =
 constexpr std::array foreign_formats{
     ForeignEntry{
         "\x89HDF\r\n\x1a\n"sv, 0, "", Certainty::certain,
-        "HDF5, as Keras writes it; convert it: python -c \"import h5py, numpy; d = {}; "
+        "HDF5, as Keras writes it; in Python halfscope.analyze('FILE') reads it where h5py is installed; or "
+        "convert it: python -c \"import h5py, numpy; d = {}; "
         "h5py.File('FILE').visititems(lambda name, x: d.update({name: x[()]}) if hasattr(x, 'dtype') "
         "else None); numpy.savez('tensors.npz', **d)\""},
     ForeignEntry{"version https://git-lfs"sv, 0, "", Certainty::certain,
@@ -63,18 +64,23 @@ constexpr std::array foreign_formats{
                  "7zXZ"sv,
                  0, "", Certainty::certain, "compressed; unpack it first: unxz FILE"},
     ForeignEntry{"\x1f\x8b\x08"sv, 0, "", Certainty::probable, "compressed; unpack it first: gunzip FILE"},
-    ForeignEntry{"", 0, "_optim_states.pt", Certainty::certain,
-                 "a shard of DeepSpeed's ZeRO; put the shards together with the script that DeepSpeed writes "
-                 "beside them: python zero_to_fp32.py . model.pt"},
-    ForeignEntry{"", 0, ".distcp", Certainty::certain,
-                 "a shard of PyTorch's distributed checkpoint; convert its folder: python -m "
-                 "torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
+    ForeignEntry{
+        "", 0, "_optim_states.pt", Certainty::certain,
+        "a shard of DeepSpeed's ZeRO; in Python halfscope.analyze('FOLDER') reads those of stage 3 where "
+        "torch is installed; or put the shards together with the script that DeepSpeed writes "
+        "beside them: python zero_to_fp32.py . model.pt"},
+    ForeignEntry{
+        "", 0, ".distcp", Certainty::certain,
+        "a shard of PyTorch's distributed checkpoint; in Python halfscope.analyze('FOLDER') reads it where "
+        "torch is installed; or convert its folder: python -m "
+        "torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt"},
     ForeignEntry{
         "", 0, "manifest.ocdbt", Certainty::certain,
         "a part of an Orbax checkpoint; load its folder with "
         "orbax.checkpoint.PyTreeCheckpointer().restore(FOLDER) and save the arrays with numpy.savez"},
     ForeignEntry{"", 0, ".onnx", Certainty::certain,
-                 "ONNX; convert it: python -c \"import onnx, numpy; from onnx.numpy_helper import to_array; "
+                 "ONNX; in Python halfscope.analyze('FILE') reads it where onnx is installed; or convert it: "
+                 "python -c \"import onnx, numpy; from onnx.numpy_helper import to_array; "
                  "numpy.savez('tensors.npz', **{t.name: to_array(t) for t in "
                  "onnx.load('FILE').graph.initializer})\""},
     ForeignEntry{"", 0, ".msgpack", Certainty::certain,

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def is_of(path: Path) -> bool:
-    return path.is_file() and path.suffix == ".onnx"
+    return path.is_file() and path.suffix.lower() == ".onnx"
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:

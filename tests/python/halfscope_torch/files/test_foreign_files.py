@@ -7,7 +7,10 @@ import importlib.util
 import math
 import os
 import pickle
+import re
+import subprocess
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +24,7 @@ import halfscope
 from halfscope.foreign.closed_pickle import Closed, load_closed
 from halfscope.foreign.formats import FORMATS
 from halfscope.tensor_files import tensors_of
+from recording.source_tree import PROGRAM
 
 GROUPS = "fp32_flat_groups"
 SHAPES = {"a.weight": (3, 5), "a.bias": (3,), "b.weight": (2, 3), "scalar": (), "empty": (0, 4)}
@@ -185,6 +189,49 @@ def test_datasets_of_hdf5_are_tensors(tmp_path: Path) -> None:
         file.truncate(200)
     with pytest.raises(ValueError, match="m.weights.h5: not read as HDF5: "):
         halfscope.analyze(tmp_path / "m.weights.h5")
+
+
+def refusal(path: Path) -> str:
+    """The program's line of a file that it does not read."""
+    shown = subprocess.run([PROGRAM, "analyze", path], capture_output=True, text=True, check=False)
+    assert shown.returncode == 2
+    return shown.stderr
+
+
+def write_distributed(folder: Path) -> Path:
+    from torch.distributed import checkpoint
+
+    with pytest.warns(UserWarning):
+        checkpoint.save(weights(), checkpoint_id=folder, no_dist=True)
+    return next(folder.glob("*.distcp"))
+
+
+def write_shard(folder: Path) -> Path:
+    write_zero3(folder, 2, {})
+    return next(folder.glob("*_optim_states.pt"))
+
+
+def write_onnx(folder: Path) -> Path:
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    values = [onnx.numpy_helper.from_array(tensor.numpy(), name) for name, tensor in weights().items()]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([], "graph", [], [], values)), folder / "M.ONNX")
+    return folder / "M.ONNX"
+
+
+def write_hdf5(folder: Path) -> Path:
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    with h5py.File(folder / "m.h5", "w") as file:
+        file.update({name: tensor.numpy() for name, tensor in weights().items()})
+    return folder / "m.h5"
+
+
+@pytest.mark.parametrize("write", [write_distributed, write_shard, write_onnx, write_hdf5])
+def test_the_call_that_the_program_names_reads_the_file(tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    path = write(tmp_path)
+    call = re.search(r"in Python (halfscope\.analyze\('(?:FILE|FOLDER)'\)) reads", refusal(path))[1]
+    call = call.replace("FILE", str(path)).replace("FOLDER", str(tmp_path))
+    found = eval(call, {"halfscope": halfscope})
+    assert {report.name for report in found.tensors} >= set(SHAPES) - {"empty"}
 
 
 def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
