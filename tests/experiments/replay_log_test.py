@@ -228,9 +228,9 @@ class ReplayOfLogs(WithFolder):
         deepspeed, _, _ = deepspeed_log(largest_gradients(30, 1), 100)
         for content, says in (
             ("", ["is empty"]),
-            ("epoch 1, loss 2.5\n" * 9, ["no step", "DeepSpeed", "Megatron-LM"]),
+            ("epoch 1, loss 2.5\n" * 9, ["no line of it names a step", "DeepSpeed", "Megatron-LM"]),
             ("step=10, skipped=0, lr=[0]\n", ["none of a skipped step"]),
-            ("\0" * 1000, ["no step", '"max_abs": 12.5']),
+            ("\0" * 1000, ["no line of it names a step", '"max_abs": 12.5']),
         ):
             with self.subTest(content[:40]):
                 self.refuse("replay", self.log(content), "--scaler", "all", says=["train.log", *says])

@@ -226,7 +226,7 @@ class Replay(WithFolder):
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "margin=2", says=["margin", "none of the scalers"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "steps=2", says=["scaler option", "steps"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "growth_interval", says=["KEY=VALUE"])
-        self.refuse("replay", self.trace(""), "--scaler", "dynamic", says=["no step"])
+        self.refuse("replay", self.trace(""), "--scaler", "dynamic", says=["the file is empty;"])
         self.refuse("replay", self.folder / "none.jsonl", "--scaler", "dynamic", says=["none.jsonl"])
 
 

@@ -169,7 +169,7 @@ def test_the_verdict_on_a_log_is_that_of_the_command(name: str, tmp_path: Path) 
 def test_a_log_that_tells_nothing(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("epoch 1\n")
-    with pytest.raises(ValueError, match="train.log: there is no step in it"):
+    with pytest.raises(ValueError, match="train.log: .* step"):
         halfscope.replay(path, "dynamic")
     with pytest.raises(ValueError, match="^headroom looks at the gradients' largest magnitude"):
         halfscope.replay(LOGS / "megatron.log", ["dynamic", "headroom"])

@@ -49,7 +49,7 @@ TEST_CASE("scales that are none, and steps that no run has, are not read as othe
   check_says(message_of<InvalidArgument>([] {
                (void)read_log({"step=1000000000000000000 loss_scale=64", "step=-3 loss_scale=64"});
              }),
-             {"no step in it"});
+             {"line 1 names a step that is no whole number from 0 to 2^53"});
   CHECK(read_log({"step=9007199254740993 loss_scale=64", "step=7 loss_scale=64", "step=8 loss_scale=32"})
             .step_count() == 2);
   CHECK_THROWS_AS(read_log({"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1e-46"}),

@@ -29,7 +29,8 @@ TEST_CASE("scalars of an event file are steps", "[skip_log]") {
   }
   const std::string other = event_file_head() + scalar_record(1, "s", 6) + scalar_record(2, "s", 5);
   CHECK(text_of(read(other, "loss_scale=s:log2")) == "1 finite at 64, 2 skipped at 64");
-  check_says(message_of<InvalidArgument>([&] { (void)read(other); }), {"no step in it"});
+  check_says(message_of<InvalidArgument>([&] { (void)read(other); }),
+             {"are 's'; say which", "--columns loss_scale=s"});
 }
 
 TEST_CASE("a restart writes a step of an event file again", "[skip_log]") {

@@ -174,8 +174,8 @@ TEST_CASE("a log that tells nothing, or too little, is refused with what is miss
   const auto message = [](const std::vector<std::string>& lines) {
     return message_of<InvalidArgument>([&] { (void)read_log(lines); });
   };
-  check_says(message({"hello", iteration_line(1, "0", 0)}),
-             {"there is no step in it", "DeepSpeed", "Megatron-LM"});
+  check_says(message({"hello", "step 1: lr 0.1"}),
+             {"no line of it names a step together with a loss scale", "DeepSpeed", "Megatron-LM"});
   check_says(message({step_line(10, 0), step_line(20, 0)}), {"none of a skipped step"});
   // A restart that replaced the only skipped step.
   check_says(message({overflow_line("64", ", reducing to 32"), step_line(40, 2), step_line(20, 2)}),
@@ -187,9 +187,44 @@ TEST_CASE("a log that tells nothing, or too little, is refused with what is miss
       {"more than 1000000 skipped steps"});
 }
 
+TEST_CASE("a refusal says what the lines tell of, and what is missing", "[skip_log]") {
+  struct Refusal {
+    std::vector<std::string> lines;
+    const char* says;
+  };
+  const std::vector<Refusal> refusals{
+      {{"epoch 0", "step 1: loss 2.5", "step 2: loss 2.25"},
+       "its steps 1 to 2 (lines 2 to 3) have finite losses, and none has a loss scale"},
+      {{"step,loss", "10,2.5", "20,2.25"}, "its steps 10 to 20 (lines 2 to 3) have finite losses"},
+      {{R"({"step": 5, "loss": 2.5})"}, "its steps 5 to 5 (lines 1 to 1) have finite losses"},
+      {{"step=0 loss_scale=64"}, "its only step is 0 (line 1), before the first update"},
+      {{"", "step=-3 loss_scale=64"}, "line 2 names a step that is no whole number"},
+      {{"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1e-46"},
+       "line 1 tells of a skipped step at a loss scale of 1e-46"},
+      {{"| WARNING: overflow detected, setting loss scale to: 0.0"}, "a skipped step at a loss scale of 0"},
+      {{overflow_line("nan", ", reducing to 2")}, "line 1 tells of a skipped step at a loss scale of nan"},
+      {{"optimizer not run, scale_before: -4.0, scale_after: 2.0"}, "a skipped step at a loss scale of -4"},
+      {{"Found NaN, decreased lg_loss_scale to 300"},
+       "line 1 tells of a skipped step at a loss scale of 2.0"},
+  };
+  for (const auto& [lines, says] : refusals) {
+    INFO(says);
+    check_says(message_of<InvalidArgument>([&] { (void)read_log(lines); }), {says, "read are logs of"});
+  }
+}
+
+TEST_CASE("a scale of Megatron-LM that is none is a finding", "[skip_log]") {
+  for (const char* scale : {"inf", "nan", "0", "-2.0"}) {
+    INFO(scale);
+    const SkipLog log = read_log({iteration_line(1, "64.0", 0), iteration_line(2, scale, 0)});
+    CHECK(log.bad_scale_line == 2);
+    CHECK(log.skipped == 0);
+  }
+}
+
 TEST_CASE("a step that is no number is no step", "[skip_log]") {
   check_says(message_of<InvalidArgument>([&] { (void)read_log({R"({"_step": NaN, "loss_scale": 64})"}); }),
-             {"no step in it"});
+             {"line 1 names a step that is no whole number"});
 }
 
 TEST_CASE("lines of fairseq, Apex, MAE, the Trainer, JSON and CSV are read", "[skip_log]") {
@@ -249,7 +284,8 @@ TEST_CASE("a known format without a scale is named, with what would be read", "[
   check_says(message({"\x1f\x8b\x08..."}), {"gzip has compressed", "gunzip FILE"});
   check_says(message({"\xff\xfe i t e r"}), {"UTF-16", "iconv -f utf-16"});
   check_says(message({}), {"the file is empty"});
-  check_says(message({"epoch 1, loss 2.5"}), {"there is no step in it", "fairseq", "\"scale\": 65536"});
+  check_says(message({"epoch 1, loss 2.5"}),
+             {"no line of it names a step together with", "fairseq", "\"scale\": 65536"});
 }
 
 }  // namespace

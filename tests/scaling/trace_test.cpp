@@ -139,10 +139,9 @@ TEST_CASE("a file is a trace or a log, by its first line", "[trace]") {
   const auto refusal = [&](const std::string& contents) {
     return message_of<InvalidArgument>([&] { (void)read(contents, steps); });
   };
-  for (const char* nothing : {"", "\n \n"})
-    check_says(refusal(nothing), {"train: the file is empty: there is no step in it"});
+  for (const char* nothing : {"", "\n \n"}) check_says(refusal(nothing), {"train: the file is empty;"});
   for (const char* nothing : {"hello\n", "{}\n", "[1]\n"})
-    check_says(refusal(nothing), {"train: there is no step in it"});
+    check_says(refusal(nothing), {"train: no line of it names a step together with"});
   check_says(refusal(good().dump() + "\n" + log), {"train: line 2", "JSON"});
   check_says(refusal("{\"step\": 1"), {"train: line 1", "JSON"});
 }

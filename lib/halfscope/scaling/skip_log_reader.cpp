@@ -134,7 +134,10 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                            ending.line = number_;
                            end_run(ending);
                          },
-                         [&](const std::string& note) { notes_.push_back(note); }};
+                         [&](const std::string& note) { notes_.push_back(note); },
+                         [&](const std::string& why) {
+                           if (rejected_.empty()) rejected_ = fmt::format("line {} {}", number_, why);
+                         }};
   if (end == LineEnd::cut) return static_cast<void>(read_endings({})(line, sink));
   for (std::size_t i = 0; i < readers_.size() && !line.claimed; ++i) {
     line.claimed = readers_[i](line, sink);
@@ -153,6 +156,7 @@ void SkipLogReader::event_file(std::string_view bytes, const LogColumns& columns
     add(line);
   };
   sink.note = [&](const std::string& note) { notes_.push_back(note); };
+  sink.reject = [&](const std::string& why) { rejected_ = why; };
   if (read_tensorboard(bytes, columns, sink) == LineEnd::cut)
     notes_.emplace_back("The file ends within a record, which is left out.");
 }
@@ -263,16 +267,29 @@ SkipLog SkipLogReader::steps() const {
   return log;
 }
 
+std::string SkipLogReader::why_nothing() const {
+  if (is_empty_) return "the file is empty";
+  if (!rejected_.empty()) return rejected_;
+  if (known_) return fmt::format("it is {}", known_->description);
+  if (iterations_.empty())
+    return "no line of it names a step together with a loss scale, a gradient norm, a loss or a skip";
+  const IterationLine &first = iterations_.front().line, &last = iterations_.back().line;
+  if (last.iteration == 0)
+    return fmt::format("its only step is 0 (line {}), before the first update", last.line);
+  return fmt::format(
+      "its steps {} to {} (lines {} to {}) have finite losses, and none has a loss scale, a gradient norm or "
+      "a "
+      "skip; print scaler.get_scale() beside the step",
+      first.iteration, last.iteration, first.line, last.line);
+}
+
 void SkipLogReader::refuse() const {
-  const std::string what = is_empty_ ? "the file is empty: there is no step in it"
-                           : known_  ? fmt::format("it is {}", known_->description)
-                                     : "there is no step in it";
   throw InvalidArgument(
       fmt::format("{}; read are logs of DeepSpeed, Megatron-LM, fairseq, Apex, MAE and Hugging Face's "
                   "Trainer, CSV and any line with a step and a loss_scale or grad_norm (--columns names "
                   "them), and traces: "
                   "{{\"step\": 1, \"scale\": 65536, \"gradients\": {{\"finite\": true, \"max_abs\": 12.5}}}}",
-                  what));
+                  why_nothing()));
 }
 
 }  // namespace halfscope

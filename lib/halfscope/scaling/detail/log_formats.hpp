@@ -84,7 +84,7 @@ inline constexpr std::array log_formats{
     LogFormat{"csv", "A table of scalars", read_csv, "Wall time,Step,Value",
               "TensorBoard's CSV of one scalar; say which: --columns loss_scale=Value"},
     LogFormat{"hf_trainer", "A log of Hugging Face's Trainer", read_hf_trainer, "'learning_rate': ",
-              "the output of Hugging Face's Trainer, whose norm, loss or loss scale is not in it"},
+              "the output of Hugging Face's Trainer without a gradient norm or a loss scale"},
     LogFormat{"json", "A log of JSON lines", read_json},
     LogFormat{"scalars", "A log of named numbers", read_scalars},
     LogFormat{"tensorboard", "A TensorBoard event file", read_nothing, "brain.Event:2",

@@ -89,6 +89,8 @@ struct SkipLogSink {
   std::function<void(const ProgressBar&)> progress;
   std::function<void(const EndingLine&)> end;
   std::function<void(const std::string&)> note;  ///< for the reader of the verdict
+  /// Why a line that names a step or a skip is not read: "a step of 1e+18: ...".
+  std::function<void(const std::string&)> reject;
 };
 
 }  // namespace halfscope

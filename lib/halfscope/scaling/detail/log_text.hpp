@@ -1,6 +1,8 @@
 // Numbers in a line of a log.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -77,10 +79,17 @@ std::optional<Number> number_after(std::string_view text, std::string_view label
 /// Hands over the bars of a line.
 void find_progress_bars(std::string_view text, const SkipLogSink& sink);
 
+/// A skipped step that is not read, since a scaler holds no such scale; a number that was cut is none.
+inline void reject_scale(const std::optional<double>& scale, const SkipLogSink& sink) {
+  if (scale && !is_scale(scale) && sink.reject)
+    sink.reject(
+        fmt::format("tells of a skipped step at a loss scale of {:g}, which is none from {:g} to {:g}",
+                    *scale, smallest_scale, largest_scale));
+}
+
 /// The overflow of a line that prints the scale after it, which is half of that at which it overflowed.
-[[nodiscard]] inline std::optional<OverflowLine> halved_scale(std::string_view text, std::string_view label,
+[[nodiscard]] inline std::optional<OverflowLine> halved_scale(std::optional<double> next,
                                                               std::string_view format) {
-  const auto next = number_after<double>(text, label);
   if (!next || !is_scale(2 * *next) || !is_scale(next)) return std::nullopt;
   return OverflowLine{.scale = 2 * *next, .next = next, .format = format};
 }

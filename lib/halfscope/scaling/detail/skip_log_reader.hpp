@@ -94,6 +94,7 @@ class SkipLogReader {
   void read(std::string_view text, LineEnd end);
   [[nodiscard]] SkipLog steps() const;
   [[noreturn]] void refuse() const;
+  [[nodiscard]] std::string why_nothing() const;
 
   std::vector<OverflowLine> since_count_, since_iteration_, all_;
   std::vector<CountedSteps> counted_;
@@ -108,6 +109,7 @@ class SkipLogReader {
   std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;
   std::map<std::int64_t, std::int64_t> other_scalers_;  ///< skips of all but the first
   std::vector<std::string> notes_;
+  std::string rejected_;              ///< the first line that was rejected, and why
   const LogFormat* known_ = nullptr;  ///< the first format whose sign was seen
 };
 

@@ -13,7 +13,9 @@ LogLineReader read_apex(const LogColumns& /*columns*/) {
     std::string_view rest = line.text.substr(std::min(line.text.find(label), line.text.size()));
     if (!take_word(rest, label)) return true;
     const auto scaler = take_log_number<std::int64_t>(rest);
-    auto overflow = halved_scale(rest, "reducing loss scale to", "apex");
+    const auto next = number_after<double>(rest, "reducing loss scale to");
+    auto overflow = halved_scale(next, "apex");
+    reject_scale(next, sink);
     if (!is_count(scaler) || !overflow) return true;
     overflow->scaler = *scaler;
     sink.overflow(*overflow);

@@ -25,7 +25,9 @@ void find_overflows(std::string_view text, const SkipLogSink& sink) {
     if (before.find("Skipping step") == std::string_view::npos) continue;
     const auto rank = rank_before(before);
     const std::optional<double> scale = take_log_number<double>(text);
-    if (!is_scale(scale) || rank.value_or(0) != 0) continue;
+    if (rank.value_or(0) != 0) continue;
+    reject_scale(scale, sink);
+    if (!is_scale(scale)) continue;
     OverflowLine line{.scale = *scale, .next = std::nullopt, .has_rank = rank.has_value()};
     if (take_word(text, ", reducing to")) {
       line.next = take_log_number<double>(text);

@@ -27,9 +27,12 @@ LogLineReader read_fairseq(const LogColumns& /*columns*/) {
   return [](const LogText& line, const SkipLogSink& sink) {
     // Its first process alone prints.
     if (line.text.find("overflow detected") != std::string_view::npos) {
-      if (auto overflow = halved_scale(line.text, "setting loss scale to:", "fairseq")) {
+      const auto next = number_after<double>(line.text, "setting loss scale to:");
+      if (auto overflow = halved_scale(next, "fairseq")) {
         overflow->has_rank = true;
         sink.overflow(*overflow);
+      } else {
+        reject_scale(next, sink);
       }
     }
     find_update(line.text, sink);

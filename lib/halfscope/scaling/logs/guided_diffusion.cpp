@@ -21,6 +21,8 @@ class DiffusionLog {
         sink.overflow(
             {.scale = std::exp2(*after + 1), .next = std::exp2(*after), .format = "guided_diffusion"});
         ++skipped_;
+      } else if (after) {
+        reject_scale(std::exp2(*after), sink);
       }
       return true;
     }

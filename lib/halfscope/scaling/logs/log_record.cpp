@@ -120,7 +120,10 @@ void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sin
 
 void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink) {
   const auto step = step_of(record);
-  if (!step) return;
+  if (!step) {
+    if (sink.reject) sink.reject("names a step that is no whole number from 0 to 2^53");
+    return;
+  }
   IterationLine line{.iteration = *step,
                      .format = format_,
                      .line = record.line,

@@ -1,6 +1,7 @@
 // Megatron-LM's lines: the state after an iteration.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
@@ -20,8 +21,10 @@ void read_iteration(std::int64_t iteration, std::string_view fields, const SkipL
                           (line.scale && *line.scale > 0 && *line.scale < 0.5);
   if (line.scale == -1.0 || is_rounded)
     line.scale.reset();
-  else if (line.scale ? !is_scale(line.scale) : is_printed)
-    return;
+  else if (line.scale && !is_scale(line.scale))
+    line.bad_scale = std::exchange(line.scale, std::nullopt);
+  else if (!line.scale && is_printed)
+    return;  // cut
   line.skipped = number_after<std::int64_t>(fields, "number of skipped iterations:");
   if (!is_count(line.skipped) || *line.skipped > std::min(iteration, most_skipped)) return;
   line.not_finite = number_after<std::int64_t>(fields, "number of nan iterations:").value_or(0);

@@ -5,8 +5,11 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_record.hpp>
 
@@ -128,6 +131,7 @@ class EventLog {
   void hand_over(const SkipLogSink& sink) {
     LogRecordSteps steps("tensorboard");
     for (const auto& [step, record] : records_) steps.hand_over(record, sink);
+    if (records_.empty() && !others_.empty()) name_others(sink);
   }
 
  private:
@@ -141,7 +145,11 @@ class EventLog {
       if (field->key == 8) scalar = tensor_scalar(field->bytes);
     }
     const LogRole role = names_.role_of(tag);
-    if (!scalar || role == LogRole::none || role <= LogRole::epoch) return;
+    if (!scalar) return;
+    if (role == LogRole::none || role <= LogRole::epoch) {
+      if (others_.size() < most_named) others_.emplace(tag);
+      return;
+    }
     LogRecord& record = records_[step];
     if (record.line == 0) record.line = number;
     record.take({LogRole::global_step, "step", static_cast<double>(step)});
@@ -153,7 +161,20 @@ class EventLog {
     }
   }
 
+  static constexpr std::size_t most_named = 5;
+
+  void name_others(const SkipLogSink& sink) const {
+    if (!sink.reject) return;
+    std::string names;
+    for (const std::string& name : others_)
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", escaped(name));
+    sink.reject(
+        fmt::format("the names of its scalars are {}{}; say which is the loss scale: --columns loss_scale={}",
+                    names, others_.size() < most_named ? "" : " and others", escaped(*others_.begin())));
+  }
+
   LogNames names_;
+  std::set<std::string, std::less<>> others_;  ///< some names that stand for nothing known
   std::map<std::int64_t, LogRecord> records_;  ///< by step: each scalar of a step is a record of its own
 };
 
