@@ -167,7 +167,7 @@ TEST_CASE("iterations that are printed twice, cut or joined, and restarts", "[sk
                 " validation loss at iteration 3 | lm loss value: 7.0 |", iteration_line(2, "16.0", 1),
                 step_line(2, 1), iteration_line(3, "16.0", 0), iteration_line(4, "16.0", 0) + "\r",
                 iteration_line(5, "nan", 0), iteration_line(1, "16.0", 7), "iteration 6/ | loss scale: 2 |"});
-  CHECK(text_of(log) == "1 finite at 32, 2 skipped at 32, 3 finite at 16, 4 finite at 16");
+  CHECK(text_of(log) == "1 finite at 32, 2 skipped at 32, 3 finite at 16, 4 finite at 16, 5 finite at 16");
 }
 
 TEST_CASE("a log that tells nothing, or too little, is refused with what is missing", "[skip_log]") {

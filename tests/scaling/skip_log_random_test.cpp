@@ -183,10 +183,12 @@ bool has_floor(const RandomRun& run) {
 template <typename Check>
 void for_runs(int count, bool restarts, std::mt19937_64& random, Check&& check) {
   const auto scalers = scalers_of_logs();
+  std::vector<LogPrinter> printers(log_printers().begin(), log_printers().end());
+  printers.insert(printers.end(), named_log_printers().begin(), named_log_printers().end());
   for (int i = 0; i < count; ++i) {
     const RandomRun run = random_run(
         {.scaler = scalers[static_cast<std::size_t>(i) % scalers.size()], .restarts = restarts}, random);
-    for (const LogPrinter& printer : log_printers()) {
+    for (const LogPrinter& printer : printers) {
       if (has_lost(run) && !printer.tells_lost) continue;
       if ((printer.every_process || printer.scales_alone) && !always_lowers(run)) continue;
       INFO("run " << i << " of " << run.scaler->name << " as " << printer.name);

@@ -73,6 +73,8 @@ struct LogPrinter {
   bool counts_updates = false;     ///< not steps: a hole hides how many were skipped in it
 };
 [[nodiscard]] std::span<const LogPrinter> log_printers();
+/// Printers of logs that no trainer is known for.
+[[nodiscard]] std::span<const LogPrinter> named_log_printers();
 
 /// Steps whose lines are cut out: [first, last).
 struct LogHole {

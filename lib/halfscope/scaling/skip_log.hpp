@@ -109,6 +109,8 @@ struct SkipLog {
   /// Steps that may have been skipped, since no line tells the scale before them, nor counts skips: the first
   /// of a log, and one behind a hole.
   std::int64_t unseen_steps = 0;
+  /// The first line behind a restart whose scale is another than before it, by more than skips explain.
+  std::optional<std::int64_t> seam_line{};
   /// Lines of overflow that repeat the one before, as other processes print them: skipped steps, at most.
   std::int64_t repeated = 0;
   /// Whether a line counts skips, or tells of each.

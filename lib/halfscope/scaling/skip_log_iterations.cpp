@@ -76,7 +76,9 @@ class IterationLog {
     const LogWindow window = window_before(counted);
     const std::int64_t skipped = log_.skipped;
     const double before = known_;
-    if (window.after_hole) known_ = 0;
+    const bool is_new = is_seam(counted);
+    if (window.after_hole || is_new) known_ = 0;
+    if (is_new && !log_.seam_line) log_.seam_line = line.line;
     if (is_open(counted, window)) {
       add_open(line, window);
     } else {
@@ -99,6 +101,15 @@ class IterationLog {
     double scale;
     std::int64_t skipped;
   };
+
+  /// Whether the scale of a restart is another than the one before its checkpoint, by more than its own skips
+  /// explain: a scaler may begin anew, or with another scale.
+  [[nodiscard]] bool is_seam(const CountedIterations& counted) const {
+    const IterationLine& line = counted.line;
+    if (counted.gap != LogGap::seam || known_ == 0 || !line.scale) return false;
+    const std::int64_t told = std::max<std::int64_t>(std::ssize(counted.overflows), line.skipped.value_or(0));
+    return *line.scale > known_ || halvings_between(known_, *line.scale) > told;
+  }
 
   /// A fall of the scale that the line's own skips do not explain took place in the hole, at one step or more
   /// of it: a scaler may lower its scale by more than half.
@@ -249,35 +260,6 @@ class IterationLog {
   double shown_ = 1;          ///< the last that was known, which stands for one that is not
 };
 
-/// PyTorch's scaler with its defaults: each skip takes a halving, and growths are at least 2000 steps apart.
-std::optional<std::int64_t> most_by_rule(const std::vector<CountedIterations>& iterations,
-                                         const SkipLog& log) {
-  constexpr std::int64_t interval = 2000;
-  constexpr double initial_log2 = 16;
-  std::optional<double> first, last;
-  double grown = 0;
-  std::int64_t begin = 0;
-  for (const CountedIterations& counted : iterations) {
-    if (!counted.line.scale) continue;
-    const double log2 = std::log2(*counted.line.scale);
-    if (log2 != std::floor(log2)) return std::nullopt;
-    if (!first) {
-      first = log2;
-      begin = counted.line.iteration;
-    }
-    if (last) grown += std::max(0.0, log2 - *last);
-    last = log2;
-  }
-  if (!first) return std::nullopt;
-  const bool from_start = log.steps.front().step == 1 && *first <= initial_log2 && begin < interval;
-  const std::int64_t steps = iterations.back().line.iteration - (from_start ? 0 : begin);
-  const std::int64_t growths = from_start ? steps / interval : (steps + interval - 1) / interval;
-  if (grown > static_cast<double>(growths)) return std::nullopt;
-  const double most = static_cast<double>(growths) + (from_start ? initial_log2 : *first) - *last;
-  const auto count = static_cast<std::int64_t>(most) + (from_start ? 0 : begin - log.steps.front().step + 1);
-  return count >= log.skipped ? std::optional(count) : std::nullopt;
-}
-
 void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) {
   for (const CountedIterations& counted : iterations) {
     const IterationLine& line = counted.line;
@@ -293,6 +275,7 @@ void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) 
 
 SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::vector<OverflowLine>& rest) {
   SkipLog log;
+  place_flags(iterations);
   settle_losses(iterations, log);
   const bool overflows = has_overflow_lines(iterations);
   log.format = iterations.front().line.format;

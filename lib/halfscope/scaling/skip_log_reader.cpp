@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
 namespace {
@@ -45,18 +46,6 @@ void require_text(std::string_view line, std::int64_t number) {
       fmt::format("line {} has bytes of 0: a binary file, UTF-16 (iconv -f utf-16 -t utf-8), or a log with a "
                   "hole (tr -d '\\000')",
                   number));
-}
-
-/// Two lines of one step: what the later does not tell stays.
-IterationLine merged(const IterationLine& before, IterationLine line) {
-  if (!line.scale) line.scale = before.scale;
-  if (!line.grad_norm) line.grad_norm = before.grad_norm;
-  if (!line.loss) line.loss = before.loss;
-  if (!line.bad_scale) line.bad_scale = before.bad_scale;
-  if (!line.skipped) line.skipped = before.skipped;
-  line.overflowed = line.overflowed || before.overflowed;
-  line.has_finite_norm = line.has_finite_norm || before.has_finite_norm;
-  return line;
 }
 
 /// A restart may have replaced the steps that overflowed.
@@ -113,6 +102,8 @@ void SkipLogReader::cut_line(std::string_view text) {
 }
 
 void SkipLogReader::read(std::string_view text, LineEnd end) {
+  std::string plain;
+  if (text.find('\x1b') != std::string_view::npos) text = plain = without_colours(text);
   bool found = false;
   const auto take = [&](auto line) {
     found = true;
@@ -128,6 +119,7 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                          [&](const ProgressBar& bar) {
                            progress_.add(bar);
                            line.bar_done = bar.done;
+                           line.bar_total = bar.total;
                            line.has_bar = true;
                          },
                          [&](EndingLine ending) {
@@ -184,29 +176,6 @@ void SkipLogReader::add(const StepLine& line) {
   counted_.push_back({line, std::exchange(since_count_, {})});
 }
 
-void SkipLogReader::add(const IterationLine& line) {
-  const bool again = !iterations_.empty() && iterations_.back().line.iteration == line.iteration;
-  if (again) {  // printed twice, or no step was taken since
-    CountedIterations& last = iterations_.back();
-    last.line = merged(last.line, line);
-    last.overflows.insert(last.overflows.end(), since_iteration_.begin(), since_iteration_.end());
-    since_iteration_.clear();
-    return;
-  }
-  std::optional<std::vector<OverflowLine>> repeated;  // by the first line that stands again
-  for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())
-    repeated = std::move(iterations_.back().overflows);
-  if (repeated && iterations_.empty()) ++runs_;
-  const bool is_open = repeated && (!repeated->empty() || !since_iteration_.empty());
-  std::vector<OverflowLine> overflows = std::exchange(since_iteration_, {});
-  // A line that counts updates does not count skips before the checkpoint, which the first attempt printed.
-  if (is_open && line.format == "fairseq") {
-    std::erase_if(*repeated, [](const OverflowLine& overflow) { return overflow.ends; });
-    overflows.insert(overflows.begin(), repeated->begin(), repeated->end());
-  }
-  iterations_.push_back({line, std::move(overflows), is_open ? LogGap::restart : LogGap::none});
-}
-
 /// The exception is printed by every rank, and its text stands in the traceback too.
 void SkipLogReader::end_run(const EndingLine& line) {
   if (line.kind == EndingLine::Kind::not_finite) {
@@ -224,6 +193,11 @@ void SkipLogReader::end_run(const EndingLine& line) {
 }
 
 SkipLog SkipLogReader::finish() const {
+  if (!again_.empty() && !is_interleaved_) {  // a restart that broke off
+    SkipLogReader whole = *this;
+    for (const IterationLine& repeated : std::exchange(whole.again_, {})) whole.add_once(repeated);
+    return whole.finish();
+  }
   SkipLog log = steps();
   log.lines = {first_line_, last_line_};
   log.cut_line = cut_line_;
@@ -235,6 +209,11 @@ SkipLog SkipLogReader::finish() const {
     log.notes.push_back(
         fmt::format("{} lines of overflow repeat the one before: they are taken as those of other processes.",
                     repeated_));
+  if (2 * other_scales_ > std::ssize(iterations_))
+    log.notes.push_back(fmt::format(
+        "Lines of one step have different scales, as lines {} and {} have: the last of each step is "
+        "read. Give the lines of one scaler alone.",
+        first_other_scale_.first, first_other_scale_.last));
   if (runs_ > 0)
     log.notes.push_back(fmt::format(
         "The file holds {} runs: the count of steps began anew. This is the last of them.", runs_ + 1));

@@ -171,10 +171,16 @@ std::string say_no_skip(const SkipLog& log) {
   if (log.open_steps > 0) return "No line tells of a skipped step.";
   if (log.unknown_steps > 0) return "No step that the log tells of was skipped.";
   if (log.counts_skips) return "No step was skipped.";
-  return fmt::format(
-      "The scale never fell: no step{} was skipped by a scaler that lowers it at each skip, as PyTorch's "
-      "does.",
-      log.unseen_steps > 0 ? " but perhaps the first" : "");
+  const std::string fall = log.seam_line
+                               ? fmt::format("The scale fell at a restart alone (line {})", *log.seam_line)
+                               : "The scale never fell";
+  const std::string but =
+      log.unseen_steps == 0 ? ""
+      : log.unseen_steps == 1
+          ? " but perhaps the first"
+          : fmt::format(" but perhaps {}, whose scale no line before it tells,", log.unseen_steps);
+  return fmt::format("{}: no step{} was skipped by a scaler that lowers it at each skip, as PyTorch's does.",
+                     fall, but);
 }
 
 std::string say_skips(const SkipLog& log) {

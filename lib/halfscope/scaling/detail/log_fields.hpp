@@ -62,6 +62,9 @@ class LogNames {
   std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();
 };
 
+/// Whether a word names an evaluation: "val", "Validation".
+[[nodiscard]] bool is_evaluation(std::string_view word);
+
 struct LogField {
   LogRole role = LogRole::none;
   std::string_view name;  ///< as it is printed; lives as long as the names
@@ -76,5 +79,8 @@ void find_log_fields(std::string_view text, LogNames& names, std::vector<LogFiel
 
 /// A number off the front of `text`: decimal, nan, inf, Infinity, true or false, of either case, with sign.
 [[nodiscard]] std::optional<double> take_any_number(std::string_view& text);
+/// The same with commas between thousands, "65,536.0". A number that another comma and a digit follow is
+/// none.
+[[nodiscard]] std::optional<double> take_grouped_number(std::string_view& text);
 
 }  // namespace halfscope

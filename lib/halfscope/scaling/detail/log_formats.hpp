@@ -13,11 +13,12 @@ namespace halfscope {
 /// A line of a log, or what lies between two carriage returns of one.
 struct LogText {
   std::string_view text;
-  std::int64_t number = 0;    ///< in the file
-  std::int64_t bar_done = 0;  ///< the last count of a progress bar; 0 where there was none
-  bool has_bar = false;       ///< the bar stands in this line
-  bool taken = false;         ///< an earlier format of the table has read something in the line
-  bool claimed = false;       ///< the line is none of other formats
+  std::int64_t number = 0;     ///< in the file
+  std::int64_t bar_done = 0;   ///< the last count of a progress bar; 0 where there was none
+  std::int64_t bar_total = 0;  ///< the total of the bar in this line
+  bool has_bar = false;        ///< the bar stands in this line
+  bool taken = false;          ///< an earlier format of the table has read something in the line
+  bool claimed = false;        ///< the line is none of other formats
 };
 
 /// Hands over what a line tells, and passes over all other lines. It may remember earlier lines of its log.

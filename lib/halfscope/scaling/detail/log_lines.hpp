@@ -56,6 +56,7 @@ struct IterationLine {
   std::optional<double> bad_scale{};     ///< a scale that is no number above 0, or none that FP32 holds
   bool has_scaler = false;               ///< prints a scale, if only as a mean
   bool overflowed = false;               ///< says that the step was not finite, and skipped
+  bool has_step_scale = false;           ///< where it says so, its scale is that of the step
   bool has_own_norm = false;             ///< norm and loss are this line's, and no other's
   bool has_finite_norm = false;          ///< a norm that is finite, and no bound
   bool is_lost = false;                  ///< its step was not finite, and no later line is

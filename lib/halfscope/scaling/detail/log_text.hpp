@@ -9,12 +9,20 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <halfscope/scaling/detail/log_lines.hpp>
 #include <halfscope/scaling/scaler_options.hpp>
 
 namespace halfscope {
+
+[[nodiscard]] inline bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+[[nodiscard]] inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 [[nodiscard]] inline std::string_view without_spaces(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
@@ -31,9 +39,12 @@ std::optional<Number> take_log_number(std::string_view& text) {
   return number;
 }
 
+/// Takes colours out of a line, as terminals have them: ESC, "[", numbers and a letter.
+[[nodiscard]] std::string without_colours(std::string_view text);
+
 /// Whether what follows a number ends it: one that was cut runs into something else.
 [[nodiscard]] inline bool ends_number(std::string_view rest) {
-  constexpr std::string_view ends = " \t\r\n,;|)]}\"'\x1b";
+  constexpr std::string_view ends = " \t\r\n,;|)]}\"'";
   return rest.empty() || ends.find(rest.front()) != std::string_view::npos;
 }
 

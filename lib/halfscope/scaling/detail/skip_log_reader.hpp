@@ -19,6 +19,7 @@ enum class LogGap : std::uint8_t {
   none,
   hole,     ///< some may be missing
   restart,  ///< some may belong to an attempt that broke off
+  seam,     ///< none, but the scale before the line may be that of an attempt that broke off
 };
 
 /// DeepSpeed's steps up to a line that counts them.
@@ -90,6 +91,11 @@ class SkipLogReader {
   void add(const OverflowLine& line);
   void add(const StepLine& line);
   void add(const IterationLine& line);
+  /// Whether a line tells nothing but what that of its step has told: another process, or a restart, repeats
+  /// it.
+  [[nodiscard]] bool repeats(const IterationLine& line) const;
+  void add_once(const IterationLine& line);
+  void merge_last(const IterationLine& line);
   void end_run(const EndingLine& line);
   void read(std::string_view text, LineEnd end);
   [[nodiscard]] SkipLog steps() const;
@@ -99,6 +105,11 @@ class SkipLogReader {
   std::vector<OverflowLine> since_count_, since_iteration_, all_;
   std::vector<CountedSteps> counted_;
   std::vector<CountedIterations> iterations_;
+  std::vector<IterationLine>
+      again_;                      ///< lines that repeat others, until one goes on behind the last or differs
+  bool is_interleaved_ = false;    ///< processes that lag behind print the steps of others again
+  std::int64_t other_scales_ = 0;  ///< lines with another scale than the one before of their step
+  LogLines first_other_scale_{};
   ProgressLog progress_;
   std::vector<LogLineReader> readers_;  ///< one for each format
   bool is_empty_ = true;
@@ -113,9 +124,18 @@ class SkipLogReader {
   const LogFormat* known_ = nullptr;  ///< the first format whose sign was seen
 };
 
+/// Makes an overflow at its scale of each line that says that its step overflowed, where that is the scale of
+/// the step; where no lines tell whether it is, or that behind the step, it is left out.
+void place_flags(std::vector<CountedIterations>& iterations);
+
 /// Takes what later lines disprove from the lines of state, and finds the end of a log that no line
 /// disproves.
 void settle_losses(std::vector<CountedIterations>& iterations, SkipLog& log);
+
+/// Skipped steps, at most, of PyTorch's scaler with its defaults: each takes a halving, and growths are at
+/// least 2000 steps apart. Nothing where the scales contradict that rule.
+[[nodiscard]] std::optional<std::int64_t> most_by_rule(const std::vector<CountedIterations>& iterations,
+                                                       const SkipLog& log);
 
 /// The steps of lines of state, see skip_log_iterations.cpp; `rest` follow the last line.
 [[nodiscard]] SkipLog log_of_iterations(std::vector<CountedIterations> iterations,

@@ -33,13 +33,20 @@ std::vector<std::string_view> cells_of(std::string_view row, char separator) {
   }
 }
 
-/// All of a cell, "65,536" too.
-std::optional<double> number_of(std::string_view cell) {
+/// All of a cell: "65,536" with commas between thousands, "65536,5" with a comma for a point. Tables with
+/// semicolons are of those who write the latter.
+std::optional<double> number_of(std::string_view cell, char separator) {
   std::string digits(cell);
-  std::erase(digits, ',');
   std::erase(digits, ' ');
+  const std::size_t comma = digits.find(',');
+  if (comma != std::string::npos && separator != ',') digits[comma] = '.';
   std::string_view rest = digits;
-  const auto number = take_any_number(rest);
+  auto number = take_grouped_number(rest);
+  if (!number && comma != std::string::npos) {
+    digits[comma] = '.';
+    rest = digits;
+    number = take_any_number(rest);
+  }
   return rest.empty() ? number : std::nullopt;
 }
 
@@ -92,7 +99,7 @@ class ScalarTable {
     LogRecord record{.line = line.number};
     for (const TableColumn& column : columns_) {
       if (column.place >= cells.size()) continue;
-      if (const auto number = number_of(cells[column.place]))
+      if (const auto number = number_of(cells[column.place], separator_))
         record.take({column.role, column.name, *number});
     }
     if (record.has_step()) steps_.hand_over(record, sink);

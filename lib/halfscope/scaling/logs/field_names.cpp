@@ -26,8 +26,11 @@ bool has_one_of(std::string_view name, Names names) {
 /// Options of a run, and a spread over runs: not the number itself.
 constexpr std::array<std::string_view, 9> no_values{"__min", "__max",  "window",    "factor", "tolerance",
                                                     "clip",  "growth", "threshold", "raise"};
-constexpr std::array<std::string_view, 6> no_value_starts{"max_",  "min_",    "initial_",
-                                                          "init_", "target_", "eval_"};
+constexpr std::array<std::string_view, 9> no_value_starts{"max_",  "min_", "initial_", "init_",    "target_",
+                                                          "eval_", "old_", "prev_",    "previous_"};
+/// Evaluations, whose losses tell nothing of the weights' gradients.
+constexpr std::array<std::string_view, 10> evaluations{"eval", "evaluation", "val", "valid",    "validation",
+                                                       "test", "testing",    "dev", "validate", "evaluate"};
 
 constexpr std::array<std::string_view, 5> global_steps{"global_step", "current_steps", "num_updates",
                                                        "global_steps", "global_batch_idx"};
@@ -54,10 +57,20 @@ char plain(char c) {
   return c == ' ' || c == '-' ? '_' : c;
 }
 
+/// Whether one of the folders before a name is an evaluation's: "val/loss".
+bool is_in_evaluation(std::string_view name) {
+  for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/')) {
+    if (is_one_of(name.substr(0, end), evaluations)) return true;
+    name.remove_prefix(end + 1);
+  }
+  return false;
+}
+
 /// In small letters, without the folder before it.
 std::string plain_name(std::string_view name) {
   std::string text(name);
   std::ranges::transform(text, text.begin(), plain);
+  if (is_in_evaluation(text)) return {};
   if (text.ends_with("global_step/max_steps")) return "global_step";
   if (text.starts_with("loss/train")) return "loss";  // Composer's
   const std::size_t folder = text.rfind('/') + 1;
@@ -99,6 +112,12 @@ LogRole usual_role(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_evaluation(std::string_view word) {
+  std::string text(word);
+  std::ranges::transform(text, text.begin(), plain);
+  return is_one_of(text, evaluations);
+}
 
 LogRole LogNames::find_role(std::string_view name) const {
   if (name == columns_.step) return LogRole::global_step;

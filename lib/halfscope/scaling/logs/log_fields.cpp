@@ -2,21 +2,13 @@
 #include <halfscope/scaling/detail/log_fields.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
 
 #include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
 namespace {
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_name_char(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '/' || c == '.' || c == '-' || c == '@';
 }
@@ -24,39 +16,6 @@ bool is_name_char(char c) {
 std::size_t skip_blanks(std::string_view text, std::size_t at) {
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   return at;
-}
-
-bool starts_with_letters(std::string_view text, std::string_view letters) {
-  return text.size() >= letters.size() &&
-         std::equal(letters.begin(), letters.end(), text.begin(),
-                    [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
-}
-
-std::optional<double> take_word_number(std::string_view& text) {
-  struct Word {
-    std::string_view letters;
-    double value;
-  };
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  constexpr Word words[]{{"infinity", infinity},
-                         {"inf", infinity},
-                         {"nan", std::numeric_limits<double>::quiet_NaN()},
-                         {"true", 1},
-                         {"false", 0}};
-  for (const Word& word : words) {
-    if (!starts_with_letters(text, word.letters)) continue;
-    text.remove_prefix(word.letters.size());
-    return word.value;
-  }
-  return std::nullopt;
-}
-
-/// A number that is too large or too small for a double: infinity or 0.
-double beyond_double(std::string_view digits) {
-  const bool is_small = digits.find("e-") != std::string_view::npos ||
-                        digits.find("E-") != std::string_view::npos || digits.starts_with('.') ||
-                        digits.starts_with("0.");
-  return is_small ? 0 : std::numeric_limits<double>::infinity();
 }
 
 /// Place of the number behind a name: past "=", ":", "|", brackets, quotes, and a call such as "tensor(".
@@ -121,9 +80,10 @@ class LogFieldFinder {
     const bool needs_mark = role == LogRole::overflow || name == "scale" || name == "it";
     if (!value || (needs_mark && !has_mark)) return true;
     std::string_view rest = text_.substr(*value);
-    const auto number = take_any_number(rest);
-    if (!number) return true;
+    const auto number = is_in_list(*value) ? take_any_number(rest) : take_grouped_number(rest);
+    if (!number || is_of_evaluation(begin, role)) return true;
     LogField field{role, known.kept, *number};
+    if (role == LogRole::scale && !(take_change(rest, field) && may_be_scale(name, field.value))) return true;
     const bool is_place = role >= LogRole::global_step && role <= LogRole::epoch;
     if (is_place) take_total(rest, field);
     if (is_place && role != LogRole::epoch) take_list(*value, rest, field);
@@ -134,6 +94,43 @@ class LogFieldFinder {
     fields_.push_back(field);
     if (role == LogRole::epoch) take_position(rest, field.name);
     return true;
+  }
+
+  /// Whether a number stands behind the bracket of a list.
+  [[nodiscard]] bool is_in_list(std::size_t begin) const {
+    const std::size_t before = text_.find_last_not_of(" \t", begin - 1);
+    return before != std::string_view::npos && text_[before] == '[';
+  }
+
+  /// "val loss: 2.5": a loss or a norm behind the name of an evaluation.
+  [[nodiscard]] bool is_of_evaluation(std::size_t begin, LogRole role) const {
+    if ((role != LogRole::loss && role != LogRole::norm) || begin < 2 || text_[begin - 1] != ' ')
+      return false;
+    std::size_t word = begin - 1;
+    while (word > 0 && is_name_char(text_[word - 1])) --word;
+    return is_evaluation(text_.substr(word, begin - 1 - word));
+  }
+
+  /// "65536 -> 32768": the scale behind the step. Whether nothing was cut behind the arrow.
+  static bool take_change(std::string_view& rest, LogField& field) {
+    const std::string_view behind = rest.substr(skip_blanks(rest, 0));
+    for (const std::string_view arrow : {"->", "=>", "\xe2\x86\x92"}) {
+      if (!behind.starts_with(arrow)) continue;
+      std::string_view next = behind.substr(skip_blanks(behind, arrow.size()));
+      const auto after = take_grouped_number(next);
+      if (!after) return false;
+      field.value = *after;
+      rest = next;
+    }
+    return true;
+  }
+
+  /// Other things have a scale too, as guidance does: one of a loss that has no other name is a power of two.
+  [[nodiscard]] bool may_be_scale(std::string_view name, double value) const {
+    if (name != "scale" || name == names_.columns_.scale || !(value > 0) || !std::isfinite(value))
+      return true;
+    int exponent = 0;
+    return std::frexp(value, &exponent) == 0.5;
   }
 
   /// Swin's "Train: [0/300][10/1251]".
@@ -153,8 +150,7 @@ class LogFieldFinder {
 
   /// "[0, 10]" behind a step: the last number counts, the first is the epoch's.
   void take_list(std::size_t begin, std::string_view& rest, LogField& field) {
-    const std::size_t open = text_.find_last_not_of(' ', begin - 1);
-    if (open == std::string_view::npos || text_[open] != '[' || !rest.starts_with(',')) return;
+    if (!is_in_list(begin) || !rest.starts_with(',')) return;
     fields_.push_back({LogRole::epoch, field.name, field.value});
     while (rest.starts_with(',')) {
       std::string_view behind = rest.substr(skip_blanks(rest, 1));
@@ -186,27 +182,6 @@ class LogFieldFinder {
   LogNames& names_;
   std::vector<LogField>& fields_;
 };
-
-std::optional<double> take_any_number(std::string_view& text) {
-  std::string_view rest = text;
-  const bool is_signed = !rest.empty() && (rest.front() == '-' || rest.front() == '+');
-  const double sign = is_signed && rest.front() == '-' ? -1 : 1;
-  if (is_signed) rest.remove_prefix(1);
-  if (rest.empty()) return std::nullopt;
-  std::optional<double> number;
-  if (is_letter(rest.front())) {
-    number = take_word_number(rest);
-  } else if (is_digit(rest.front()) || rest.front() == '.') {
-    double value = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error == std::errc{}) number = value;
-    if (error == std::errc::result_out_of_range) number = beyond_double({rest.data(), end});
-    if (number) rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-  }
-  if (!number) return std::nullopt;
-  text = rest;
-  return sign * *number;
-}
 
 void find_log_fields(std::string_view text, LogNames& names, std::vector<LogField>& fields) {
   LogFieldFinder(text, names, fields).run();

@@ -103,7 +103,14 @@ void LogRecordSteps::note_names(const LogRecord& record, const SkipLogSink& sink
     text += fmt::format("{}{} = {}{}", text.empty() ? "" : ", ", words_of(field->role),
                         is_behind_epoch ? "the number behind " : "", escaped(field->name));
   }
-  if (!text.empty()) sink.note(fmt::format("Read as: {} (line {}).", text, record.line));
+  if (text.empty()) return;
+  sink.note(fmt::format("Read as: {} (line {}).", text, record.line));
+  const auto counts_samples = [](const std::optional<LogField>& field) {
+    return field &&
+           field->name.find("/Samples/") != std::string_view::npos;  // as DeepSpeed's monitor has them
+  };
+  if (std::ranges::any_of(record.fields, counts_samples))
+    sink.note("Its steps count samples: divide by the samples of a batch.");
 }
 
 void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sink) {
@@ -132,7 +139,6 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
                      .has_means = record.has_means,
                      .is_filtered = record.is_filtered,
                      .is_numbered = record.is_numbered};
-  std::optional<OverflowLine> flagged;
   if (const auto& scale = scale_of(record)) {
     const double value = scale->role == LogRole::scale_log2 ? std::exp2(scale->value) : scale->value;
     (is_scale(value) ? line.scale : line.bad_scale) = value;
@@ -143,27 +149,17 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
         record.is_filtered && norm->value == 0;  // the Trainer prints none where it has none
   }
   if (const auto& loss = record.at(LogRole::loss)) line.loss = finite_or_nan(loss->value);
-  // Where a line says whether its step overflowed, its scale is that of the step.
-  if (const auto& overflow = record.at(LogRole::overflow); overflow && overflow->value != 0) {
-    line.overflowed = true;
-    if (line.scale && is_scale(*line.scale / 2)) {
-      flagged = OverflowLine{.scale = *line.scale,
-                             .next = *line.scale / 2,
-                             .has_rank = true,
-                             .format = format_,
-                             .is_of_state = true};
-      line.scale.reset();
-    }
-  }
+  const auto& overflow = record.at(LogRole::overflow);
+  line.overflowed = overflow && overflow->value != 0;
+  line.has_step_scale = overflow && overflow->name == "overflow cond";  // as MindFormers prints it
   if (const auto& skipped = record.at(LogRole::skipped); is_whole_count(skipped))
     line.skipped = skipped_since(*step, skipped->value);
   last_ = *step;
   const bool tells = record.is_told || line.scale || line.bad_scale || line.grad_norm || line.loss ||
-                     line.skipped || record.at(LogRole::overflow);
+                     line.skipped || overflow;
   if (!tells) return;
   note_names(record, sink);
   note_others(record, sink);
-  if (flagged && sink.overflow) sink.overflow(*flagged);
   sink.iteration(line);
 }
 

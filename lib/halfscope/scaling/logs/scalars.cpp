@@ -89,21 +89,31 @@ class ScalarLog {
   }
 
   /// clu's bracket, the progress bar of the line, or a line of a step alone before it, as Composer has it.
-  void add_step(LogRecord& record, const LogText& line) const {
+  void add_step(LogRecord& record, const LogText& line) {
     constexpr std::int64_t most_lines = 100;
     if (const auto step = bracketed_step(line.text)) {
       record.take({LogRole::step, "[N]", static_cast<double>(*step)});
     } else if (line.has_bar && line.bar_done > 0) {
-      record.take({LogRole::step, "the progress bar", static_cast<double>(line.bar_done)});
+      if (!record.at(LogRole::epoch)) begin_epoch(line);
+      record.take({LogRole::step, "the progress bar", static_cast<double>(before_bar_ + line.bar_done)});
     } else if (header_.has_step() && is_indented(line.text) && record.line <= header_.line + most_lines) {
       for (const auto& field : header_.fields)
         if (field) record.take(*field);
     }
   }
 
+  /// A bar that begins anew after its end is that of the next epoch, and counts its steps alone.
+  void begin_epoch(const LogText& line) {
+    const bool has_ended = bar_done_ == bar_total_ && line.bar_total == bar_total_;
+    if (has_ended && line.bar_done < bar_done_) before_bar_ += bar_total_;
+    bar_done_ = line.bar_done;
+    bar_total_ = line.bar_total;
+  }
+
   LogNames names_;
   std::vector<LogField> fields_;
   LogRecord table_, header_;
+  std::int64_t before_bar_ = 0, bar_done_ = 0, bar_total_ = 0;
   LogRecordSteps steps_{"scalars"};
 };
 
