@@ -8,24 +8,11 @@
 #include <vector>
 
 #include <halfscope/scaling/detail/log_formats.hpp>
+#include <halfscope/scaling/detail/skip_log_words.hpp>
 #include <halfscope/scaling/skip_log.hpp>
 
 namespace halfscope {
 namespace {
-
-std::string power(double scale) {
-  const double log2 = std::log2(scale);
-  return log2 == std::floor(log2) ? fmt::format("2^{:g}", log2) : fmt::format("{:g}", scale);
-}
-
-std::string count_of_steps(std::int64_t count) {
-  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
-}
-
-std::string in_lines(const LogLines& lines) {
-  if (lines.first == lines.last) return fmt::format("line {}", lines.first);
-  return fmt::format("lines {} to {}", lines.first, lines.last);
-}
 
 /// "3 steps"; "1 to 3 steps" where the scale fell further than those that are seen can lower it; "at least 3"
 /// where lines leave steps open.
@@ -92,7 +79,7 @@ std::string say_minimum(double scale) {
   return fmt::format(
       "The run ended at the scaler's minimum, {}, where the step overflows as well: a smaller minimum shows "
       "whether a scale cures it (DeepSpeed: min_loss_scale).",
-      power(scale));
+      scale_text(scale));
 }
 
 /// Lines of skipped steps alone.
@@ -101,8 +88,9 @@ std::string say_uncounted(const std::vector<LoggedStep>& skips) {
   return fmt::format(
       " {} skipped, at {}; no line counts steps, so that those between and behind them are not known.",
       count_of_steps(std::ssize(skips)),
-      least.scale == most.scale ? fmt::format("a scale of {}", power(most.scale))
-                                : fmt::format("scales from {} to {}", power(most.scale), power(least.scale)));
+      least.scale == most.scale
+          ? fmt::format("a scale of {}", scale_text(most.scale))
+          : fmt::format("scales from {} to {}", scale_text(most.scale), scale_text(least.scale)));
 }
 
 std::string say_incurable(const SkipLog& log, const std::vector<LoggedStep>& skips) {
@@ -129,7 +117,7 @@ std::string say_no_fall(const SkipLog& log, std::span<const LoggedStep> skips) {
       "{} skipped at a scale of {}, which stayed there: it is constant, or hysteresis held it. Give a "
       "smaller "
       "scale; below this one the log does not tell whether they overflow.",
-      capital(count_of_skips(log, skips)), power(skips.front().scale));
+      capital(count_of_skips(log, skips)), scale_text(skips.front().scale));
 }
 
 bool falls_at_all(const SkipLog& log, std::span<const LoggedStep> skips) {
@@ -144,7 +132,7 @@ std::string say_late_skips(const SkipLog& log, std::span<const LoggedStep> late)
   return fmt::format("{} skipped later{}; a largest scale of {} would spare {} (max_scale).",
                      capital(count_of_skips(log, late)),
                      come_regularly(late) ? ", regularly, each after the scale has grown" : "",
-                     power(sparing), pronoun_of(late));
+                     scale_text(sparing), pronoun_of(late));
 }
 
 std::string say_early_skips(const SkipLog& log, std::span<const LoggedStep> early) {
@@ -152,13 +140,13 @@ std::string say_early_skips(const SkipLog& log, std::span<const LoggedStep> earl
     const bool is_inferred = early.back().high > early.back().scale;
     if (!is_inferred) return say_no_fall(log, early);
     return fmt::format("{} skipped at the start, before a scale of {} held: harmless.",
-                       capital(count_of_skips(log, early)), power(scale_behind(log, early.back())));
+                       capital(count_of_skips(log, early)), scale_text(scale_behind(log, early.back())));
   }
-  const std::string after = power(scale_behind(log, early.back()));
+  const std::string after = scale_text(scale_behind(log, early.back()));
   return fmt::format(
       "{} skipped at the start, while the scale fell from {} to {}: harmless; "
       "an initial scale of {} spares {}.",
-      capital(count_of_skips(log, early)), power(early.front().scale), after, after, pronoun_of(early));
+      capital(count_of_skips(log, early)), scale_text(early.front().scale), after, after, pronoun_of(early));
 }
 
 std::string say_holes(const SkipLog& log) {
@@ -198,23 +186,14 @@ std::string say_skips(const SkipLog& log) {
                                   ? "The one step that the log tells of was skipped, at"
                                   : fmt::format("All {} that the log tells of were skipped, down to",
                                                 count_of_steps(std::ssize(skips)));
-    return fmt::format("{} a scale of {}; it ends before one was not.", which, power(skips.back().scale));
+    return fmt::format("{} a scale of {}; it ends before one was not.", which,
+                       scale_text(skips.back().scale));
   }
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;
   if (early > 0) text = say_early_skips(log, std::span(skips).first(early));
   if (early == skips.size()) return text;
   return text + (text.empty() ? "" : " ") + say_late_skips(log, std::span(skips).subspan(early));
-}
-
-/// Bounds of the skipped steps.
-std::string say_bounds(const SkipLog& log) {
-  std::string text = fmt::format(" Skipped in all: at least {}", log.least_skipped());
-  if (log.most_by_rule)
-    text += fmt::format("; at most {} by PyTorch's scaler with its defaults",
-                        std::max(*log.most_by_rule, log.least_skipped()));
-  return text +
-         fmt::format("; at most {} of {} by any.", *log.most_skipped(), count_of_steps(log.step_count()));
 }
 
 /// Lines that stand for several steps, without a counter.
@@ -226,79 +205,6 @@ std::string say_open(const SkipLog& log) {
       "leaves no trace.",
       count_of_steps(log.interval));
   return text + say_bounds(log) + " Print the scale at each step, or count the skipped ones.";
-}
-
-std::string say_disproved(const SkipLog& log) {
-  if (!log.disproved) return "";
-  const DisprovedLosses& found = *log.disproved;
-  const std::string lines = found.count == 1
-                                ? in_lines({found.lines.first, found.lines.first})
-                                : fmt::format("{} lines ({})", found.count, in_lines(found.lines));
-  return fmt::format(
-      " The norm or loss of {} is not finite{}, and that of line {} is again: no weight is lost. {}", lines,
-      found.has_means ? ", a mean over several steps of which one suffices" : "", found.disproof,
-      log.has_scaler
-          ? std::string("The scaler skipped the step.")
-          : "A scaler that the log does not show skipped the step: harmless; log its scale to see it." +
-                (log.open_steps > 0 ? say_bounds(log) : std::string()));
-}
-
-std::string_view word_of_steps(const SkipLog& log) {
-  return log.numbers_steps ? "step" : "printed entry";
-}
-
-/// A line for several steps does not tell which of them was lost first.
-std::string say_lost(const SkipLog& log) {
-  if (!log.lost) return "";
-  const LostWeights& lost = *log.lost;
-  const std::string_view word = word_of_steps(log);
-  const std::string from = lost.earliest < lost.latest
-                               ? fmt::format("one of the {}s {} to {}", word, lost.earliest, lost.latest)
-                               : fmt::format("{} {}", word, lost.latest);
-  const bool ends_alone = log.disproved && log.disproved->disproof == lost.lines.first;
-  const std::string_view unless = lost.is_counted ? ""
-                                  : ends_alone    ? ", unless it was skipped as those before it"
-                                               : ", unless a scaler that the log does not show skipped every "
-                                                 "one of these steps";
-  std::string text = fmt::format(" Weights are lost from {} on{}: ", from, unless);
-  text += lost.by_loss
-              ? fmt::format("the loss is not finite in {}, to the end", in_lines(lost.lines))
-              : fmt::format("the gradients were not finite and the step was not skipped ({}, to the end)",
-                            in_lines(lost.lines));
-  if (lost.is_filtered)
-    text +=
-        "; a loss of 0.0 is what the Trainer prints where none of its window was finite "
-        "(logging_nan_inf_filter=False shows it), if not all labels are masked";
-  else if (lost.by_loss)
-    text += "; if it is a sum or a running mean, one step suffices, and the norm tells";
-  if (lost.by_share)
-    text += fmt::format("; by the share of the line before, from step {} if losses stayed as they were",
-                        *lost.by_share);
-  return text + ". Restart from before it.";
-}
-
-std::string say_stopped(const SkipLog& log) {
-  if (!log.stopped_line) return "";
-  return fmt::format(
-      " The run stopped at a loss or a gradient that is not finite (line {}), after {} {}: no loss scale "
-      "cures a "
-      "NaN of the forward pass. Restart from before it.",
-      *log.stopped_line, word_of_steps(log), log.steps.back().step);
-}
-
-std::string say_minimum_line(const SkipLog& log) {
-  if (!log.minimum_line) return "";
-  return fmt::format(" The run ended since its loss scale could not fall further (line {}).",
-                     *log.minimum_line);
-}
-
-std::string say_bad_scale(const SkipLog& log) {
-  if (!log.bad_scale_line) return "";
-  const std::string_view why = log.bad_scale > 0 ? "it grew without an end; give the scaler a max_scale"
-                               : log.bad_scale == 0
-                                   ? "it was halved until nothing was left: every step overflows"
-                                   : "such a scale is none";
-  return fmt::format(" The loss scale is {:g} in line {}: {}.", log.bad_scale, *log.bad_scale_line, why);
 }
 
 std::string say_lines(const SkipLog& log) {
@@ -323,8 +229,7 @@ std::string verdict_of(const SkipLog& log) {
           ? say_skips(log) + say_holes(log) + say_open(log)
           : "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
             "smallest scale would print the same.";
-  text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_stopped(log) + say_minimum_line(log) +
-          say_lines(log);
+  text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_ends(log) + say_lines(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 

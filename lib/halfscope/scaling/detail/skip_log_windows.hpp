@@ -31,6 +31,15 @@ struct SkippedAt {
   std::int64_t line = 0;    ///< number in the file; 0: its window's
 };
 
+/// Overflows that a fall of the scale takes: each halves it at most. Scales may be rounded where they are
+/// printed.
+[[nodiscard]] std::int64_t halvings_between(double before, double after);
+
+/// `count` skips at a scale that falls by halves, from `before` to `after`: hysteresis forgives the first
+/// ones. All are at `before` where it did not fall by halves. None was at more than the scale from which the
+/// skips from it on can lower to `after`.
+[[nodiscard]] std::vector<SkippedAt> falling_scales(double before, double after, std::int64_t count);
+
 /// Adds a window's steps: first those that were skipped, then those that were not, as `finite` says of the
 /// last. Before a lost one any may be lost. Throws InvalidArgument for more than a million skipped ones.
 void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, const LoggedStep& finite,

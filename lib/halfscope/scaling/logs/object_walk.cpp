@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t deepest = 32;
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\r";
   const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos) return {};
@@ -18,13 +18,13 @@ std::string_view trimmed(std::string_view text) {
 /// Whether an object that a line breaks off goes on in the next.
 bool ends_open(std::string_view text) {
   constexpr std::string_view marks = ",:[{";
-  const std::string_view rest = trimmed(text);
+  const std::string_view rest = without_blanks(text);
   return !rest.empty() && marks.find(rest.back()) != std::string_view::npos;
 }
 
 /// "{" and "[{" alone, as indented JSON begins.
 bool is_first_bracket(std::string_view text) {
-  const std::string_view rest = trimmed(text);
+  const std::string_view rest = without_blanks(text);
   return rest == "{" || rest == "[{" || rest == "[";
 }
 
@@ -50,8 +50,8 @@ std::string_view name_before(std::string_view text) {
 
 ObjectWalk::Part ObjectWalk::line(std::string_view text, std::int64_t number, const RecordSink& sink) {
   has_step_ = false;
-  if (!open_.empty() && trimmed(text).empty()) return Part::open;
-  if (!open_.empty() && !goes_on_with(trimmed(text))) open_.clear();
+  if (!open_.empty() && without_blanks(text).empty()) return Part::open;
+  if (!open_.empty() && !goes_on_with(without_blanks(text))) open_.clear();
   if (open_.empty() && is_first_bracket(text)) {
     // A bracket alone begins nothing but JSON.
     return walk(text, number, sink) == std::string_view::npos ? Part::none : Part::open;
@@ -116,7 +116,7 @@ std::size_t ObjectWalk::walk(std::string_view text, std::int64_t number, const R
 
 /// In an object a bracket stands behind a colon, or in a call: "tensor([".
 bool ObjectWalk::open(std::string_view before, char bracket, std::int64_t number) {
-  const std::string_view rest = trimmed(before);
+  const std::string_view rest = without_blanks(before);
   const bool is_outermost = open_.empty(), in_list = !is_outermost && open_.back().opening == '[';
   if (!is_outermost && !in_list && (rest.empty() || !(rest.ends_with(':') || rest.ends_with('('))))
     return false;

@@ -1,0 +1,113 @@
+// Words of the verdict, and its sentences on losses, exceptions and scales that are none.
+#include <halfscope/scaling/detail/skip_log_words.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope {
+namespace {
+
+std::string_view word_of_steps(const SkipLog& log) {
+  return log.numbers_steps ? "step" : "printed entry";
+}
+
+std::string say_stopped(const SkipLog& log) {
+  if (!log.stopped_line) return "";
+  return fmt::format(
+      " The run stopped at a loss or a gradient that is not finite (line {}), after {} {}: no loss scale "
+      "cures a "
+      "NaN of the forward pass. Restart from before it.",
+      *log.stopped_line, word_of_steps(log), log.steps.back().step);
+}
+
+std::string say_minimum_line(const SkipLog& log) {
+  if (!log.minimum_line) return "";
+  return fmt::format(" The run ended since its loss scale could not fall further (line {}).",
+                     *log.minimum_line);
+}
+
+}  // namespace
+
+std::string scale_text(double scale) {
+  const double log2 = std::log2(scale);
+  return log2 == std::floor(log2) ? fmt::format("2^{:g}", log2) : fmt::format("{:g}", scale);
+}
+
+std::string count_of_steps(std::int64_t count) {
+  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
+}
+
+std::string in_lines(const LogLines& lines) {
+  if (lines.first == lines.last) return fmt::format("line {}", lines.first);
+  return fmt::format("lines {} to {}", lines.first, lines.last);
+}
+
+std::string say_bounds(const SkipLog& log) {
+  std::string text = fmt::format(" Skipped in all: at least {}", log.least_skipped());
+  if (log.most_by_rule)
+    text += fmt::format("; at most {} by PyTorch's scaler with its defaults",
+                        std::max(*log.most_by_rule, log.least_skipped()));
+  return text +
+         fmt::format("; at most {} of {} by any.", *log.most_skipped(), count_of_steps(log.step_count()));
+}
+
+std::string say_disproved(const SkipLog& log) {
+  if (!log.disproved) return "";
+  const DisprovedLosses& found = *log.disproved;
+  const std::string lines = found.count == 1
+                                ? in_lines({found.lines.first, found.lines.first})
+                                : fmt::format("{} lines ({})", found.count, in_lines(found.lines));
+  return fmt::format(
+      " The norm or loss of {} is not finite{}, and that of line {} is again: no weight is lost. {}", lines,
+      found.has_means ? ", a mean over several steps of which one suffices" : "", found.disproof,
+      log.has_scaler
+          ? std::string("The scaler skipped the step.")
+          : "A scaler that the log does not show skipped the step: harmless; log its scale to see it." +
+                (log.open_steps > 0 ? say_bounds(log) : std::string()));
+}
+
+std::string say_lost(const SkipLog& log) {
+  if (!log.lost) return "";
+  const LostWeights& lost = *log.lost;
+  const std::string_view word = word_of_steps(log);
+  const std::string from = lost.earliest < lost.latest
+                               ? fmt::format("one of the {}s {} to {}", word, lost.earliest, lost.latest)
+                               : fmt::format("{} {}", word, lost.latest);
+  const bool ends_alone = log.disproved && log.disproved->disproof == lost.lines.first;
+  const std::string_view unless = lost.is_counted ? ""
+                                  : ends_alone    ? ", unless it was skipped as those before it"
+                                               : ", unless a scaler that the log does not show skipped every "
+                                                 "one of these steps";
+  std::string text = fmt::format(" Weights are lost from {} on{}: ", from, unless);
+  text += lost.by_loss
+              ? fmt::format("the loss is not finite in {}, to the end", in_lines(lost.lines))
+              : fmt::format("the gradients were not finite and the step was not skipped ({}, to the end)",
+                            in_lines(lost.lines));
+  if (lost.is_filtered)
+    text +=
+        "; a loss of 0.0 is what the Trainer prints where none of its window was finite "
+        "(logging_nan_inf_filter=False shows it), if not all labels are masked";
+  else if (lost.by_loss)
+    text += "; if it is a sum or a running mean, one step suffices, and the norm tells";
+  if (lost.by_share)
+    text += fmt::format("; by the share of the line before, from step {} if losses stayed as they were",
+                        *lost.by_share);
+  return text + ". Restart from before it.";
+}
+
+std::string say_bad_scale(const SkipLog& log) {
+  if (!log.bad_scale_line) return "";
+  const std::string_view why = log.bad_scale > 0 ? "it grew without an end; give the scaler a max_scale"
+                               : log.bad_scale == 0
+                                   ? "it was halved until nothing was left: every step overflows"
+                                   : "such a scale is none";
+  return fmt::format(" The loss scale is {:g} in line {}: {}.", log.bad_scale, *log.bad_scale_line, why);
+}
+
+std::string say_ends(const SkipLog& log) {
+  return say_stopped(log) + say_minimum_line(log);
+}
+
+}  // namespace halfscope
