@@ -43,8 +43,7 @@ class OperationWatch(TorchDispatchMode):
         self._model: torch.nn.Module | None = None  # the step's
         self._owned: dict[int, Any] | None = None
         self._islands = Fp32Islands()
-        owner_of = lambda tensor: self._owners.get(storage_key(tensor))  # noqa: E731
-        self.faults = WatchedFaults(Format.of(format), owner_of, self._islands.is_wide)
+        self.faults = WatchedFaults(Format.of(format), self._owner_of, self._islands.is_wide)
         self._trail, self._path = self.faults.trail, self.faults.path
         self._lines: dict[Any, Operation | None] = {}
         self.layers = LayerOperations(self._look_at_layer, lambda: not self._path)
@@ -60,13 +59,12 @@ class OperationWatch(TorchDispatchMode):
             if tensor.numel() and _is_plain(tensor) and self.faults.is_beyond(largest_of(tensor)):
                 self._path.begin(tensor)  # infinite before the first operation
 
-    @property
-    def _owners(self) -> dict[int, Any]:
-        """Parameters and buffers by storage, looked for where they are asked for, which few steps do."""
+    def _owner_of(self, tensor: torch.Tensor) -> Any:
+        """Parameter or buffer of a storage; all are looked for where one is asked for, which few steps do."""
         if self._owned is None and self._model is not None:
             named = (*self._model.named_parameters(), *self._model.named_buffers())
             self._owned = {storage_key(tensor): _Named(name) for name, tensor in named if _is_plain(tensor)}
-        return self._owned or {}
+        return (self._owned or {}).get(storage_key(tensor))
 
     def end(self, output: Any) -> None:
         """Lets go of what belongs to the step; output: the model's."""
@@ -78,25 +76,16 @@ class OperationWatch(TorchDispatchMode):
         if self._islands and self._islands.has_any((args, tuple((kwargs or {}).values()))):
             return self._run_wide(func, args, kwargs or {})
         if self._path and self._is_carried(args, kwargs):
-            return self._follow(Call(func, _line_of(func), args, kwargs or {}, None, False))
+            return self._follow(func, _line_of(func), args, kwargs or {})
         try:
             line = self._lines[func]
         except KeyError:
             line = self._lines[func] = _looked_at(func)
         if line is not None and line.name in _DIVIDES and is_in_place(func) and self._is_flushed(line, args):
-            return self._follow(
-                Call(func, _line_of(func), args, kwargs or {}, None, False)
-            )  # its operand is gone when it has run
+            return self._follow(func, line, args, kwargs or {})  # its operand is gone when it has run
         result = func(*args, **kwargs) if kwargs else func(*args)
-        if line is None:
-            return result
-        first = result if type(result) is torch.Tensor else first_tensor(result)
-        if first is None or not first.is_floating_point() or not _is_plain(first):
-            return result
-        if line.kind is Kind.EXACT:
-            self._pass_on(first, args)
-        else:
-            self._look(Call(func, line, args, kwargs or {}, None, False), result, first)
+        if line is not None:
+            self._look(func, line, (args, kwargs or {}), result)
         return result
 
     def _is_carried(self, args: tuple, kwargs: dict | None) -> bool:
@@ -106,22 +95,25 @@ class OperationWatch(TorchDispatchMode):
 
     def _run_wide(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """An operation in FP32 by the model's own cast, or the cast back."""
+        line, is_carried = _line_of(func), bool(self._path) and self._is_carried(args, kwargs)
         if self._islands.is_leaving:
-            return self._follow(Call(func, _CAST, args, kwargs, None, False))
-        line, target = _line_of(func), target_of(func, args, kwargs)
+            line = _CAST
+        elif line.kind not in (*_QUIET, Kind.SOURCE):
+            line = replace(line, kind=Kind.LOSS)  # nothing is rounded
+        target = target_of(func, args, kwargs)
         is_narrow = isinstance(target, torch.Tensor) and not self._islands.is_wide(target)
-        if line.kind in (*_QUIET, Kind.SOURCE):
-            return self._follow(Call(func, line, args, kwargs, None, False))
-        result = self._follow(
-            Call(func, replace(line, kind=Kind.LOSS), args, kwargs, None, False)
-        )  # nothing is rounded
-        if not is_narrow:
+        if is_carried:
+            result = self._follow(func, line, args, kwargs)
+        else:
+            result = func(*args, **kwargs)
+            self._look(func, line, (args, kwargs), result)
+        if line.kind is Kind.LOSS and not is_narrow:
             self._islands.widen(result)
         return result
 
-    def _follow(self, call: Call) -> Any:
+    def _follow(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """An operation on the way of a fault, which is computed in the format too."""
-        func, args, kwargs = call.func, call.args, call.kwargs
+        call = Call(func, line, args, kwargs, None, False)
         is_computed = call.line.kind not in (*_QUIET, Kind.SOURCE) and all(map(_is_plain, tensors(args)))
         numbers = self._path.compute(call) if is_computed else None
         result = func(*args, **kwargs)
@@ -152,16 +144,25 @@ class OperationWatch(TorchDispatchMode):
         made.site = current_site()
         return made
 
-    def _look(self, call: Call, result: Any, first: torch.Tensor) -> None:
+    def _look(self, func: Any, line: Operation, given: tuple[tuple, dict], result: Any) -> None:
+        """An operation that has run, on operands without numbers of the format."""
+        first = result if type(result) is torch.Tensor else first_tensor(result)
+        if first is None or not first.is_floating_point() or not _is_plain(first):
+            return
+        if line.kind is Kind.EXACT:
+            self._pass_on(first, given[0])
+            return
+        if line.kind not in (*_COMPUTED, Kind.LOSS):
+            return
         self.looked += 1
-        note = self._trail.take(call.operation, (*call.args, *call.kwargs.values()), first)
-        if not first.numel():
+        args, kwargs = given
+        note = self._trail.take(line.name, (*args, *kwargs.values()) if kwargs else args, first)
+        if line.kind is Kind.LOSS or not first.numel():
             return
         largest = largest_of(first)
-        if self.faults.limit <= largest < inf or (
-            call.operation in _DIVIDES and self._is_flushed(call.line, call.args)
-        ):
-            self._look_closely(call, result, note)
+        is_beyond = self.faults.limit <= largest < inf
+        if is_beyond or (line.name in _DIVIDES and self._is_flushed(line, args)):
+            self._look_closely(Call(func, line, args, kwargs, None, False), result, note)
 
     def _is_flushed(self, line: Operation, args: tuple) -> bool:
         return self.faults.is_flushed(args, line.name in _QUOTIENTS)
