@@ -33,7 +33,9 @@ ROOMS = {
     },
     "watch": {"counts", "device", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
     "lint": {"emulate", "findings", "policy", "steps"},
-    "diagnose": {"device", "emulate", "events", "findings", "operations", "policy", "steps", "tensors"},
+    "diagnose": {
+        "counts", "device", "doctor", "emulate", "events", "findings", "operations", "policy", "steps", "tensors",
+    },
     "check": {
         "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
         "wrapping",

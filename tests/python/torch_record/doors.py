@@ -21,7 +21,7 @@ FILES = ("metrics.jsonl", "histograms.jsonl")
 def diagnosed(make: Callable[[], Any]) -> dict[str, Any]:
     model, step, options = make()
     found = diagnose(model, step, **options)
-    remedies = [f"{each.kind}: {each.remedy}" for each in found.findings]
+    remedies = [f"{each.kind}: {each.change}" for each in found.findings]
     return {"text": str(found), "runs": found.runs, "remedies": remedies, "left": model.state_dict()}
 
 

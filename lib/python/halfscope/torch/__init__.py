@@ -3,8 +3,8 @@
 from halfscope.torch.ablate.ablation import Ablation, TrainingRun, ablate
 from halfscope.torch.ablate.scale_probe import ScaleProbe, TensorError, probe_scales
 from halfscope.torch.check.check import check
-from halfscope.torch.diagnose.diagnose import Diagnosis, diagnose
-from halfscope.torch.doctor.find_remedy import find_remedy
+from halfscope.torch.diagnose.diagnose import diagnose
+from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
@@ -24,7 +24,6 @@ __all__ = [
     "check",
     "diagnose",
     "emulate",
-    "find_remedy",
     "lint",
     "probe_scales",
     "watch",

@@ -1,4 +1,4 @@
-"""Planted faults: the line that `find_remedy` names, and its remedy typed into the source and run in FP16."""
+"""Planted faults: the line that `diagnose` names, and its remedy typed into the source and run in FP16."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from halfscope.torch.doctor.find_remedy import find_remedy
+from halfscope.torch import diagnose
 from planted_faults import FAULTS, planted
 from typed_remedies import Judged, distance, is_near, judge, load, outcome
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 FORMATS = ("fp16", "bf16", "autocast", "autocast_bf16")
 MOST = 10  # seeds that are tried for each network that FP16 harms
 
@@ -77,7 +77,7 @@ def healthy_networks(seeds: range, folder: Path) -> list[str]:
         path.write_text(planted(seed, None).source)
         module = load(path)
         for format in FORMATS:
-            report = find_remedy(module.net, lambda of=module: of.loss(of.net, of.inputs), format)
+            report = diagnose(module.net, lambda of=module: of.loss(of.net, of.inputs), format)
             alarms += [] if report.is_healthy else [f"{seed} {format}\n{report}"]
     return alarms
 

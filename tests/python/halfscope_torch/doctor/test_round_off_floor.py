@@ -8,11 +8,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 from torch.nn import functional
 
-from halfscope.torch import find_remedy
+from halfscope.torch import diagnose
 from halfscope.torch.doctor.failures import Floor
 from halfscope.torch.doctor.outcomes import Outcome
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 EXACT = Outcome(gradients={"weight": torch.tensor([1.0, 0.0])})
 CALLS, UNIT = 9, 2.0**-11
 
@@ -74,4 +74,4 @@ def test_a_step_whose_signs_flip_is_healthy(seed: int) -> None:
     width = int(torch.randint(16, 96, (), generator=generator))
     model = nn.Sequential(nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 5))
     x, labels = torch.randn(16, 20, generator=generator), torch.arange(16) % 5
-    assert not find_remedy(model, lambda: functional.cross_entropy(model(x), labels), "fp16").advice
+    assert not diagnose(model, lambda: functional.cross_entropy(model(x), labels), "fp16").findings

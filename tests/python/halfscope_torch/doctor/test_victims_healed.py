@@ -1,4 +1,4 @@
-"""`find_remedy` on the tests' models: each remedy with a text is typed into their source, and that is run."""
+"""`diagnose` on the tests' models: each remedy with a text is typed into their source, and that is run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import more_victims
 import near_victims
 import victims
+from halfscope.torch import diagnose
 from halfscope.torch.doctor.advice_words import told
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
-from halfscope.torch.doctor.find_remedy import _program, find_remedy
+from halfscope.torch.doctor.find_remedy import program_of as program_in
 from halfscope.torch.doctor.program import Program, Trial
-from halfscope.torch.doctor.report import Examined
+from halfscope.torch.doctor.progress import Progress
+from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.doctor.typing_edits import typed
 from halfscope.torch.steps.optimizers import optimizers_of
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 MODULES = ("victims", "near_victims", "more_victims")
 HELPERS = ("behind", "random")
 UNSPOILED_NAMES = """
@@ -61,11 +63,11 @@ def program_of(name: str) -> Program:
     maker = next(getattr(sys.modules[module], name) for module in MODULES if hasattr(sys.modules[module], name))
     model, step, options = maker()
     format = options.get("format", "fp16").removesuffix("_pure")
-    return _program(model, step, format, optimizers_of(options.get("optimizer", ())), 1.0)
+    return program_in(model, step, format, optimizers_of(options.get("optimizer", ())), 1.0)
 
 
-def search(name: str) -> tuple[Examination, Examined]:
-    about = Examination(program_of(name), 240.0 if name in LONG else 60.0)
+def search(name: str) -> tuple[Examination, Diagnosis]:
+    about = Examination(program_of(name), Progress(240.0 if name in LONG else 60.0))
     about.begin()
     about.look()
     course = Course(about)
@@ -73,9 +75,9 @@ def search(name: str) -> tuple[Examination, Examined]:
     return about, told(about, course)
 
 
-def program_with(report: Examined, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+def program_with(report: Diagnosis, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     """The victim, of source in which the report's remedies are typed."""
-    edits = [edit for advice in report.advice for edit in advice.edits]
+    edits = [edit for advice in report.findings for edit in advice.edits]
     for module in MODULES:
         path = Path(str(sys.modules[module].__file__))
         own = [edit for edit in edits if Path(edit.file) == path]
@@ -89,14 +91,14 @@ def program_with(report: Examined, name: str, folder: Path, monkeypatch: pytest.
     return program_of(name)
 
 
-def has_text(report: Examined) -> bool:
-    return all(advice.edits for advice in report.advice)
+def has_text(report: Diagnosis) -> bool:
+    return all(advice.edits for advice in report.findings)
 
 
 @pytest.mark.parametrize("name", SPOILED)
 def test_a_victim_is_healed_by_what_is_typed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about, report = search(name)
-    assert report.advice and all(advice.kind for advice in report.advice), report
+    assert report.findings and all(advice.kind for advice in report.findings), report
     if not has_text(report):
         return
     program = program_with(report, name, tmp_path, monkeypatch)
@@ -115,19 +117,19 @@ def test_most_victims_have_a_text_to_type() -> None:
 @pytest.mark.parametrize("name", UNSPOILED)
 def test_what_no_outcome_shows_is_healthy(name: str) -> None:
     program = program_of(name)
-    report = find_remedy(program.model, program.step, program.format.name)
+    report = diagnose(program.model, program.step, program.format.name)
     assert report.is_healthy, report
 
 
 @pytest.mark.parametrize("name", [each for each in STATE if each not in LONG])
 def test_state_that_a_format_loses_is_kept_in_fp32(name: str) -> None:
     _, report = search(name)
-    assert [advice.kind for advice in report.advice] == ["state"], report
+    assert [advice.kind for advice in report.findings] == ["state"], report
 
 
 def test_the_buffer_that_is_stuck_is_named() -> None:
     _, report = search("ema_stuck")
-    assert report.advice[0].change == "keep average in FP32: BF16 loses what a step adds"
+    assert report.findings[0].change == "keep average in FP32: BF16 loses what a step adds"
 
 
 class Scaled(torch.nn.Module):
@@ -141,11 +143,11 @@ class Scaled(torch.nn.Module):
         return self.function(self.layer(x) * self.factor)
 
 
-def kinds_of(function: Any, factor: float) -> tuple[list[str], Examined]:
+def kinds_of(function: Any, factor: float) -> tuple[list[str], Diagnosis]:
     torch.manual_seed(1)
     model, x = Scaled(function, factor), torch.randn(6, 8)
-    report = find_remedy(model, lambda: model(x).square().sum())
-    return [advice.kind for advice in report.advice], report
+    report = diagnose(model, lambda: model(x).square().sum())
+    return [advice.kind for advice in report.findings], report
 
 
 @pytest.mark.parametrize("factor", [300.0, 500.0, 900.0])

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.doctor.find_remedy import find_remedy
+from halfscope.torch import diagnose
 from planted_faults import Planted
 
 LOSS, GRADIENT = 0.03, 0.15  # relative errors that are left by round-off in these networks
@@ -65,17 +65,17 @@ def judge(planted: Planted, folder: Path, seconds: float = 60.0) -> Judged:
     path = folder / f"{planted.kind}_{abs(hash(planted.source))}.py"
     path.write_text(planted.source)
     module = load(path)
-    report = find_remedy(module.net, lambda: module.loss(module.net, module.inputs), seconds=seconds)
+    report = diagnose(module.net, lambda: module.loss(module.net, module.inputs), seconds=seconds)
     judged = Judged(planted, report)
-    if not report.advice:
+    if not report.findings:
         judged.why = "nothing found"
         return judged
-    judged.is_named = any(named_lines(advice) & set(planted.lines) for advice in report.advice)
-    if any(not advice.kind for advice in report.advice):
+    judged.is_named = any(named_lines(advice) & set(planted.lines) for advice in report.findings)
+    if any(not advice.kind for advice in report.findings):
         judged.why = "nothing heals"
         return judged
-    edits = [edit for advice in report.advice for edit in advice.edits]
-    if any(not advice.edits for advice in report.advice if advice.kind != "loss scale"):
+    edits = [edit for advice in report.findings for edit in advice.edits]
+    if any(not advice.edits for advice in report.findings if advice.kind != "loss scale"):
         judged.why = "no text"
         return judged
     from halfscope.torch.doctor.typing_edits import typed
@@ -101,6 +101,6 @@ def judge(planted: Planted, folder: Path, seconds: float = 60.0) -> Judged:
 def named_lines(advice: Any) -> set[int]:
     """Lines that a sentence names: its place, and what is typed."""
     found = {edit.span.line for edit in advice.edits}
-    if ":" in advice.site:
-        found.add(int(advice.site.split(",")[0].rpartition(":")[2]))
+    if advice.place is not None:
+        found.add(advice.place.line)
     return found

@@ -153,8 +153,7 @@ def test_every_door_runs(name: str) -> None:
     for policy in POLICIES:
         found = diagnose(model, loss, policy)
         assert "backward pass was not looked at" not in str(found), policy
-        assert found.fault is None or name in BEYOND_FP16, (policy, str(found))
-        assert not [each for each in found.findings if each.kind == "average"], policy
+        assert not found.findings or name in BEYOND_FP16, (policy, str(found))
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
         value = loss_of(loss())
         value.backward()

@@ -185,6 +185,6 @@ def test_fused_attention_keeps_large_scores(policy: str, dropout: float, learns:
 def test_a_diagnosis_has_the_scores_that_were_asked_for() -> None:
     torch.manual_seed(0)
     model, x = Large(0.0, False), torch.randn(4, 6, 16) * 10
-    assert diagnose(model, lambda: model(x).sum()).fault is None
+    assert diagnose(model, lambda: model(x).sum(), "fp16_mixed").fault is None
     fault = diagnose(model, lambda: model(x).sum(), attention="math").fault
     assert fault is not None and fault.made.operation == "bmm"

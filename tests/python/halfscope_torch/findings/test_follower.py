@@ -122,7 +122,7 @@ def test_both_answers_are_there() -> None:
 def test_a_diagnosis_and_an_emulation_tell_of_an_infinity_that_harms_and_of_no_other(birth: str, hider: str) -> None:
     model = Chain(birth, hider)
     harmless = is_harmless(birth, hider)
-    found = diagnose(model, lambda: step(model, X))
+    found = diagnose(model, lambda: step(model, X), "fp16_mixed")
     assert (found.fault is None) == harmless, str(found)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with emulate(model, "fp16", optimizer=optimizer, every=1) as emulated:
@@ -167,7 +167,7 @@ class OverflowsTwice(Chain):
 def test_numbers_that_were_written_over_carry_nothing(birth: str, hider: str) -> None:
     model = OverflowsTwice(birth, hider)
     line = f"test_follower.py:{OverflowsTwice.forward.__code__.co_firstlineno + 2}"
-    assert str(diagnose(model, lambda: step(model, X))).startswith(line)
+    assert str(diagnose(model, lambda: step(model, X), "fp16_mixed")).startswith(line)
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, X).backward()
     assert emulated.verdict().startswith(line)
@@ -177,7 +177,7 @@ def test_numbers_that_were_written_over_carry_nothing(birth: str, hider: str) ->
 @pytest.mark.parametrize("birth", BIRTHS)
 def test_no_infinity_is_told_that_is_only_compared(birth: str, use: str) -> None:
     model = Used(birth, use)
-    found = diagnose(model, lambda: step(model, X))
+    found = diagnose(model, lambda: step(model, X), "fp16_mixed")
     harmless = is_harmless(birth, use, Used)
     assert (found.fault is None) == harmless, str(found)
     with emulate(model, "fp16", optimizer=(optimizer := torch.optim.SGD(model.parameters(), lr=0.0))) as emulated:
@@ -225,7 +225,7 @@ class RecomputedByNode(Recomputed):
 def texts(kind_of_model: type[Chain], birth: str, hider: str) -> list[str]:
     """A diagnosis without the number of its operations, and the finding of an emulation."""
     model, x = kind_of_model(birth, hider), X.clone().requires_grad_()
-    told = str(diagnose(model, lambda: step(model, x)))
+    told = str(diagnose(model, lambda: step(model, x), "fp16_mixed"))
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, x).backward()
     return [re.sub(r"Looked at: \d+|\s+", " ", told), emulated.verdict().partition("1 step under")[0]]
@@ -302,7 +302,7 @@ def test_of_two_faults_the_older_one_is_passed_on(is_swapped: bool) -> None:
     lines = [f"test_follower.py:{TwoFaults.forward.__code__.co_firstlineno + place}" for place in (2, 4)]
     assert emulated.verdict().startswith(lines[0])
     assert f"It is NaN from {lines[1]}, add" in " ".join(emulated.verdict().split())
-    assert str(diagnose(model, lambda: step(model, X))).startswith(lines[0])
+    assert str(diagnose(model, lambda: step(model, X), "fp16_mixed")).startswith(lines[0])
 
 
 class FanIn(nn.Module):
@@ -324,7 +324,7 @@ def test_a_sum_of_gradients_is_blamed_on_the_largest(factors: tuple[float, float
     model, x = FanIn(factors), torch.linspace(-1e-3, 1e-3, 12).reshape(3, 4)
     larger = 2 if abs(factors[0]) > abs(factors[1]) else 3
     line = f"test_follower.py:{FanIn.forward.__code__.co_firstlineno + larger}"
-    assert str(diagnose(model, lambda: model(x).sum() * 1e3)).startswith(line)
+    assert str(diagnose(model, lambda: model(x).sum() * 1e3, "fp16_mixed")).startswith(line)
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         (model(x).sum() * 1e3).backward()
     assert emulated.verdict().startswith(line)
@@ -346,5 +346,5 @@ class FarConstant(nn.Module):
 
 def test_moves_are_no_steps_on_the_way_back_to_a_constant() -> None:
     model, x = FarConstant(), torch.tensor([[0.0, 1.0, 2.0, 3.0]])
-    told = " ".join(str(diagnose(model, lambda: model(x).sum())).split())
+    told = " ".join(str(diagnose(model, lambda: model(x).sum(), "fp16_mixed")).split())
     assert "constant 1e-08 is 0 in FP16 (in add)" in told

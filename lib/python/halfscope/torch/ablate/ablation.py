@@ -109,7 +109,7 @@ def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], f
     arm, seed, every = about
     torch.manual_seed(seed)
     model, optimizer = make()
-    check_model(model)
+    check_model(model, "ablate")
     trainee = Trainee(model, optimizers_of(optimizer), GradScaler(arm.scale))
     run_folder = _ArmFolder(folder / "ablation", arm.name, seed)
     records = Records(Sinks(run_folder, None))

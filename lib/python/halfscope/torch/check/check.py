@@ -18,7 +18,7 @@ from halfscope.torch.check.notebook import Notebook, Rank
 from halfscope.torch.check.own_steps import run_twice
 from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
-from halfscope.torch.doctor.report import Examined
+from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
 from halfscope.torch.words import number
 
@@ -36,7 +36,7 @@ def check(
     """Says what to type so that a step is right in a format, why, and what was tried; or that nothing is to change.
 
     It looks, in this order, at weights, buffers and optimizer state before the step; at the step as its script has it,
-    in FP32, and in the format, with changes until one heals it (`find_remedy`); at the loss scale that the step's
+    in FP32, and in the format, with changes until one heals it (`diagnose`); at the loss scale that the step's
     gradients ask for; at updates that weights in the format lose; and at constants (`lint`) that the step has not shown
     to be harmless. Weights, buffers, gradients, optimizers, random generators, loss scalers and schedules are left as
     they were.
@@ -64,7 +64,7 @@ class _Course:
     def __init__(self, subject: Subject, until: float) -> None:
         self._subject, self._until, self._notes = subject, until, Notebook()
         self._exact: Fp32Step | None = None
-        self._found: Examined | None = None
+        self._found: Diagnosis | None = None
         self._has_updates = False
 
     @property
@@ -105,7 +105,7 @@ class _Course:
 
     def _look_for_remedies(self) -> None:
         self._found = examine(self._subject, self._seconds)
-        for finding in findings_of(self._found, self._subject):
+        for finding in findings_of(self._found):
             self._notes.add(_LATE.get(finding.kind, Rank.FAULT), [finding])
         self._notes.looked.append(("step", self._found.about.rpartition("Looked at: ")[2].rstrip(".")))
 

@@ -13,6 +13,7 @@ from halfscope.torch.check.fp32_step import Fp32Step
 from halfscope.torch.check.subject import Subject
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import Alarm
+from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.words import counted
 
 _UNTRIED = "computed from the gradients of one step in FP32, and not tried"
@@ -75,7 +76,7 @@ def _alarms_at(subject: Subject, scale: float, seconds: float) -> list[Alarm] | 
     if scaler is not None:
         subject.closure.prepare = lambda: scaler.load_state_dict({**scaler.state_dict(), "scale": scale})
     try:
-        about = Examination(subject.program(1.0 if scaler is not None else scale), seconds)
+        about = Examination(subject.program(1.0 if scaler is not None else scale), Progress(seconds))
         about.begin()
         about.look()
         return about.alarms

@@ -100,12 +100,14 @@ class Session:
     def close(self) -> None:
         """Leaves the model, the optimizers and the gradients as they were."""
         self._restore()
-        for parameter, gradient in self._kept_gradients:
+        for parameter, gradient, elements in self._kept_gradients:
             parameter.grad = gradient
+            if gradient is not None:
+                gradient.copy_(elements)
 
     def keep_gradients(self) -> None:
         self._kept_gradients = [
-            (parameter, None if parameter.grad is None else parameter.grad.clone())
+            (parameter, parameter.grad, None if parameter.grad is None else parameter.grad.clone())
             for parameter in self.trainee.model.parameters()
         ]
 

@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-from halfscope.torch.doctor.backward_faults import FirstNotFinite
+from dataclasses import replace
+
 from halfscope.torch.doctor.diagnosing import Course, Remedy
 from halfscope.torch.doctor.examination import Examination
-from halfscope.torch.doctor.ill_before import first_bad
+from halfscope.torch.doctor.failures import HEALED
+from halfscope.torch.doctor.ill_before import beyond_range
 from halfscope.torch.doctor.local_causes import causes_of
-from halfscope.torch.doctor.program import Trial
+from halfscope.torch.doctor.program import TYPES, Trial
 from halfscope.torch.doctor.regions import ancestors
-from halfscope.torch.doctor.report import Advice, Examined, alarm_words
+from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed
 from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.doctor.state_causes import state_words
 from halfscope.torch.words import counted, number
 
 _DEEP = 4  # ancestors of a call that are looked at for a cause
 
 
-def told(about: Examination, course: Course) -> Examined:
+def told(about: Examination, course: Course) -> Diagnosis:
     outcome, exact = about.narrow.outcome, about.exact.outcome
     harm = alarm_words(about.alarms, outcome.loss, exact.loss)
-    advice = [_advice(about, remedy, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)]
-    notes = []
+    findings = [_advice(about, remedy, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)]
+    spread = ""
     if course.is_spread:
-        notes.append(
+        spread = (
             f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
             "tried heals it: there is no line to change; train in FP32, or with larger batches."
         )
-    elif course.is_out_of_time and not advice:
-        notes.append(f"The search ended after {about.seconds:g} s: {harm}. {_region_words(course)}")
-    elif course.is_unhealed or not advice:
-        advice.append(_unhealed(about, course, harm))
-    return Examined(tuple(advice), extent(about), tuple(about.alarms), tuple(notes), about.program.runs)
-
-
-def _region_words(course: Course) -> str:
-    if course.region is None:
-        return "Nothing that was tried until then heals it."
-    first, last = course.region.places[0], course.region.places[-1]
-    return f"FP32 from {first} to {last} heals it."
+    elif course.is_unhealed or not findings:
+        findings.append(_cause_alone(about, course, harm))
+    notes = tuple(filter(None, [beyond_range(about.program), _autocast_words(about)]))
+    return Diagnosis(
+        findings=tuple(findings), about=extent(about), alarms=tuple(about.alarms), notes=notes, spread=spread,
+        runs=about.program.runs,
+    )  # fmt: skip
 
 
 def _advice(about: Examination, remedy: Remedy, harm: str) -> Advice:
     candidate = remedy.candidate
-    place = candidate.place
     exact = about.exact.outcome.loss
     sure = "tried: loss, results, gradients and decisions are FP32's but for round-off"
     if remedy.loss is not None and exact is not None:
         sure += f"; loss {remedy.loss:.6g}, in FP32 {exact:.6g}"
     if candidate.family not in ("loss scale", "state"):
         sure += "; and again on slightly smaller inputs"
-    why = "; ".join(filter(None, [_cause_words(about, remedy.group), harm]))
-    return Advice(
-        candidate.family, candidate.words, why, sure, "" if place is None else str(place),
-        "" if place is None else place.line_text, candidate.edits,
-    )  # fmt: skip
+    causes = state_words(about) if candidate.family == "state" else _cause_words(about, remedy.group)
+    why = "; ".join(filter(None, [causes, harm]))
+    return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(candidate.place))
 
 
 def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
@@ -65,33 +60,61 @@ def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
         near = [made for call in calls[:4] for made in ancestors(call, log, _DEEP)]
         causes = causes_of(near, about.program.format)
     words = list(dict.fromkeys(cause.words for cause in causes))[:2]
-    backward = _backward_words(about, set(places))
+    backward = _backward_words(about)
     return "; ".join([*words, *([backward] if backward and len(words) < 2 else [])])
 
 
-def _backward_words(about: Examination, places: set[CallPlace]) -> str:
+def _backward_words(about: Examination) -> str:
     if not any(alarm.reason == "not finite" and alarm.distance.group == "gradient" for alarm in about.alarms):
         return ""
     if any(alarm.distance.group == "number" and alarm.reason == "not finite" for alarm in about.alarms):
         return ""
-    first = FirstNotFinite()
-    run = about.program.run(Trial(keeps_all=True), first)
-    call = first.call(run.log)
-    return "" if call is None else f"the gradient of {call.place.called} is not finite"
+    origin = about.first.backward
+    return "" if origin is None else origin.words(about.narrow.log)
 
 
-def _unhealed(about: Examination, course: Course, harm: str) -> Advice:
-    first = FirstNotFinite()
-    run = about.program.run(Trial(keeps_all=True), first)
-    call = (first.call(run.log) if first.is_backward else None) or first_bad(list(run.log.calls))
-    where = "" if call is None else str(call.place)
-    tried = "FP32 in all calls, in inputs, weights and state, other loss scales" + (
-        f", {counted(course.tried, 'change')}" if course.tried else ""
-    )
-    return Advice(
-        "", "nothing that was tried heals this", harm, f"tried: {tried}", where,
-        "" if call is None else call.place.line_text,
-    )  # fmt: skip
+def _cause_alone(about: Examination, course: Course, harm: str) -> Advice:
+    """The first call that is not finite, without a remedy."""
+    log, origins = about.narrow.log, about.first.origins
+    call = origins[0].call(log) if origins else None
+    causes = [] if call is None or origins[0].is_backward else causes_of([call], about.program.format)
+    words = [cause.words for cause in causes[:1]] or [origin.words(log) for origin in origins[:1]]
+    harm = "; ".join([*(origin.words(log) for origin in origins[1:]), harm])
+    if about.quick:
+        sure = f"seen in {counted(about.program.runs, 'run')}; no remedy was searched for: leave out quick=True"
+    elif course.is_out_of_time:
+        sure = f"the search ended after {about.progress.seconds:g} s: {_region_words(course)}; seconds= gives it more"
+    else:
+        sure = (
+            "nothing that was tried heals this: FP32 in all calls, in inputs, weights and state, other loss scales"
+            + (f", {counted(course.tried, 'change')}" if course.tried else "")
+        )  # fmt: skip
+    place = None if call is None else call.place
+    return Advice("", words[0] if words else "the format spoils this step", harm, sure, **placed(place))
+
+
+def _region_words(course: Course) -> str:
+    if course.region is None:
+        return "nothing that was tried until then heals it"
+    first, last = course.region.places[0], course.region.places[-1]
+    return f"FP32 from {first} to {last} heals it"
+
+
+def _autocast_words(about: Examination) -> str:
+    """Whether the step that fails in the format is healthy within torch.autocast."""
+    program = about.program
+    if about.quick or about.progress.is_spent or not program.is_plain or program.format.name not in TYPES:
+        return ""
+    other = replace(program, under_autocast=True, is_plain=False)
+    try:
+        outcome = other.run(Trial()).outcome
+    except Exception:  # autocast refuses some functions
+        return ""
+    program.runs += 1
+    if not about.floor.is_healed(outcome, about.exact.outcome, HEALED):
+        return ""
+    name = "autocast" if program.format.name == "fp16" else f"autocast_{program.format.name}"
+    return f'Within torch.autocast this step is FP32\'s but for round-off: diagnose(model, loss, "{name}").'
 
 
 def healthy(about: Examination) -> str:
@@ -99,10 +122,7 @@ def healthy(about: Examination) -> str:
     parts = ["Healthy: every result"]
     parts += [number(outcome.gradients, "gradient")] if outcome.gradients else []
     parts += [number(exact.decisions, "decision")] if exact.decisions else []
-    text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off."
-    if not outcome.gradients:
-        text += " No loss that depends on a weight came back: the backward pass was not looked at."
-    return text
+    return " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off."
 
 
 def extent(about: Examination) -> str:
@@ -121,4 +141,7 @@ def extent(about: Examination) -> str:
         loss, exact = about.narrow.outcome.loss, about.exact.outcome.loss
         if loss is not None and exact is not None:
             text += f"; loss {loss:.6g}, in FP32 {exact:.6g}"
-    return f"{text}; loss scale {program.scale:g}; {counted(program.runs, 'run')}."
+    text += f"; loss scale {program.scale:g}; {counted(program.runs, 'run')}."
+    if hasattr(about, "exact") and not about.exact.outcome.gradients:
+        text += " No loss that depends on a weight came back: the backward pass was not looked at."
+    return text

@@ -69,6 +69,7 @@ class Course:
             self._heal_groups(self.region)
 
     def _heal_groups(self, region: Region) -> None:
+        self.about.progress.doing = "remedies"
         groups = groups_of(region.needed, self.about.narrow.log)
         for group in groups:
             others = frozenset(place for other in groups if other is not group for place in other)
@@ -79,6 +80,7 @@ class Course:
             self.remedies.insert(0, self._remedy(together, ()))
 
     def _in_region(self, base: Trial) -> bool:
+        self.about.progress.doing = "the calls that FP32 heals"
         self.region, self.base = shortest_region(self.about, base), base
         return self.region is not None
 
@@ -146,7 +148,9 @@ class Course:
         return 0 < len({(place.file, place.span.line, place.module) for place in span}) <= _FEW_LINES
 
     def _scale(self) -> bool:
-        for scale in _SCALES:
+        """Whether another loss scale heals the step; a format of FP32's range needs none."""
+        self.about.progress.doing = "loss scales"
+        for scale in () if self.about.program.format.has_range_of_fp32 else _SCALES:
             candidate = Candidate("loss scale", "", Trial(scale=scale))
             if scale <= self.about.program.scale:
                 continue

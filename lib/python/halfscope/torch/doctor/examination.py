@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.calls import EndlessRun
 from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
+from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.noisy_runs import Pair
 from halfscope.torch.doctor.program import Program, Run, Trial
+from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.source_text import CallPlace
 
 _MORE_CALLS = 4  # times as many as in the first run make a run endless
@@ -23,13 +24,13 @@ class Examination:
     """A step in FP32 and in the format, its floor, and trials of changes."""
 
     program: Program
-    seconds: float
-    quick: bool = False
-    began: float = field(default_factory=time.monotonic)
+    progress: Progress
+    quick: bool = False  # three runs: FP32, the format, noise
     exact: Run = field(init=False)
     narrow: Run = field(init=False)
     floor: Floor = field(init=False)
     alarms: list[Alarm] = field(init=False)
+    first: FirstNotFinite = field(default_factory=FirstNotFinite)  # in the format
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
     _smaller: Run | None = None  # FP32 on smaller inputs
     _floor_of_smaller: Floor | None = None
@@ -43,7 +44,7 @@ class Examination:
 
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
-        self.narrow = self.program.run(Trial(keeps_all=True))
+        self.narrow = self.program.run(Trial(keeps_all=True), self.first)
         pair = Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome)
         pair.learn(self.floor, self.quick)
         if self.quick:
@@ -53,7 +54,10 @@ class Examination:
         self.alarms = pair.alarms(self.floor)
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
-        """None of a run that ends with an error, as where noise leaves the domain of a function."""
+        """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
+        if self.floor.errors and self.progress.is_spent:
+            return None
+        self.progress.tell(self.program.runs)
         try:
             return self.program.run(trial)
         except Exception:
@@ -66,8 +70,9 @@ class Examination:
 
     def run(self, trial: Trial) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error."""
-        if time.monotonic() - self.began > self.seconds:
+        if self.progress.is_spent:
             raise OutOfTime
+        self.progress.tell(self.program.runs)
         limit = _MORE_CALLS * self.floor.calls + 100
         try:
             return self.program.run(replace(trial, calls=replace(trial.calls, most_calls=limit)))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from halfscope.torch.doctor.backward_faults import FirstNotFinite
-from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.examination import Examination
+from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.local_causes import causes_of
-from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.doctor.program import Program, Trial
-from halfscope.torch.doctor.report import Advice
+from halfscope.torch.doctor.report import Advice, placed
+from halfscope.torch.words import listed
 
 
 def state_before(program: Program) -> Advice | None:
@@ -21,48 +18,34 @@ def state_before(program: Program) -> Advice | None:
         bad = int((~tensor.detach().isfinite()).sum())
         if bad:
             why = f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step"
-            return Advice(
-                "state before", "restore a checkpoint from before: no format is to blame", why, "seen, no run needed"
-            )
+            change = "restore a checkpoint from before: no format is to blame"
+            return Advice("state before", change, why, "seen, no run needed")
     return None
 
 
-def beyond_range(program: Program) -> Advice | None:
-    """Weights and states that the format does not hold."""
+def beyond_range(program: Program) -> str:
+    """A sentence on weights and states that the format does not hold; empty where it holds all."""
     format = program.format
-    for name, tensor in program.state():
-        largest = float(tensor.detach().abs().max()) if tensor.is_floating_point() and tensor.numel() else 0.0
-        if largest > format.largest and program.is_plain:
-            why = f"{name} holds up to {largest:.5g}; {format.label}'s largest number is {format.largest:g}"
-            change = f"scale {name} down, or keep it in FP32"
-            return Advice("state before", change, why, "seen before the step; no change was tried")
-    return None
+    large = [
+        f"{name} holds up to {largest:.5g}"
+        for name, tensor in program.state()
+        if tensor.is_floating_point() and tensor.numel()
+        and (largest := float(tensor.detach().abs().max())) > format.largest
+    ]  # fmt: skip
+    if not large or not program.is_plain:
+        return ""
+    return f"Before the step: {listed(large)}; {format.label}'s largest number is {format.largest:g}."
 
 
 def in_fp32(about: Examination) -> Advice:
-    """The first operation that is not finite in FP32 either."""
+    """The first operations that are not finite in FP32 either."""
     first = FirstNotFinite()
-    run = about.program.run(Trial(is_exact=True, keeps_all=True), first)
-    call = first.call(run.log) if first.is_backward else first_bad(list(run.log.calls))
+    log = about.program.run(Trial(is_exact=True, keeps_all=True), first).log
+    origins = first.origins
+    call = origins[0].call(log) if origins else None
     causes = [] if call is None else causes_of([call], about.program.format)
-    where = "" if call is None else str(call.place)
-    why = f"in FP32 too: {first.operation or 'the step'} is not finite"
-    if call is not None:
-        why = f"in FP32 too {'the gradient of ' if first.is_backward else ''}{call.place.called} is not finite"
-    why += f"; {causes[0].words}" if causes and causes[0].kind == "domain" else ""
+    why = [origin.words(log) for origin in origins] or ["the step is not finite"]
+    why += [causes[0].words] if causes and causes[0].kind == "domain" else []
     change = "look at this line and at the batch first: no format is to blame"
-    return Advice(
-        "FP32", change, why, "computed in FP32, untried", where,
-        "" if call is None else call.place.line_text,
-    )  # fmt: skip
-
-
-def first_bad(calls: list[Call]) -> Call | None:
-    for call in calls:
-        if not _is_finite(call.result) and _is_finite((call.args, call.kwargs)):
-            return call
-    return None
-
-
-def _is_finite(value: Any) -> bool:
-    return all(bool(each.isfinite().all()) for each in floats_in(value))
+    place = None if call is None else call.place
+    return Advice("FP32", change, f"in FP32 too {'; '.join(why)}", "computed in FP32, untried", **placed(place))

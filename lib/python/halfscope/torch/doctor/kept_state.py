@@ -19,7 +19,7 @@ def kept_state(
     kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in {id(each): each for each in tensors}.values()]
     gradients = [(weight, weight.grad) for weight in model.parameters()]
     modes = [(module, module.training) for module in model.modules()]
-    dictionaries = [(module, dict(module.named_buffers(recurse=False))) for module in model.modules()]
+    dictionaries = [(module, dict(module._buffers)) for module in model.modules()]
     states = [(optimizer, _copied(optimizer.state), _groups(optimizer)) for optimizer in optimizers]
     numbers = RandomNumbers.now()
     for weight, _ in gradients:
@@ -33,10 +33,9 @@ def kept_state(
             tensor.data = data
             with torch.no_grad():
                 data.copy_(elements)
-        for module, buffers in dictionaries:
-            for name, buffer in buffers.items():
-                if getattr(module, name) is not buffer:
-                    setattr(module, name, buffer)
+        for module, buffers in dictionaries:  # a step may replace buffers, and add some
+            module._buffers.clear()
+            module._buffers.update(buffers)
         for weight, gradient in gradients:
             weight.grad = gradient
         for module, is_training in modes:

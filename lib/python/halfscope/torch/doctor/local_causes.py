@@ -113,7 +113,8 @@ def _of_result(call: Call, exact: torch.Tensor, held: torch.Tensor, format: Form
     text, finite = call.place.called, exact.isfinite()
     if bool((finite & ~held.isfinite()).any()):
         size = float(exact[finite].abs().max())
-        times = f"{size / format.largest:.2g} times {format.label}'s largest number {format.largest:g}"
+        ratio = size / format.largest
+        times = f"{ratio:{'.2g' if ratio > 1.05 else '.4g'}} times {format.label}'s largest number {format.largest:g}"
         return [Cause("overflow", call, f"{text} overflows: {size:.5g}, {times}")]
     operands = [tensor.detach() for tensor in floats_in((call.args, call.kwargs))]
     outside = _domain(call, operands)
@@ -160,7 +161,8 @@ def _of_sum(call: Call, exact: torch.Tensor, held: torch.Tensor, operands: list[
         return []
     result = float(exact.abs().max())
     if max(sizes) > _CANCELS * result:
-        words = f"is the difference of numbers near {max(sizes):.4g}: few digits are left of {result:.2g}"
+        left = f"few digits are left of {result:.2g}" if result else "no digit is left"
+        words = f"is the difference of numbers near {max(sizes):.4g}: {left}"
         return [Cause("cancellation", call, f"{call.place.called} {words}")]
     error = float((held - exact).abs().max())
     if error > _LOST * min(sizes):

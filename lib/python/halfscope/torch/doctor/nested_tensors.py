@@ -17,3 +17,8 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 def floats_in(value: Any) -> list[torch.Tensor]:
     """The float32 tensors."""
     return [tensor for tensor in tensors_in(value) if tensor.dtype is torch.float32]
+
+
+def lies_in_memory(tensor: torch.Tensor) -> bool:
+    """Whether there are elements to read: shapes without numbers, and zeros without memory, have none."""
+    return not tensor.is_meta and tensor.data_ptr() != 0

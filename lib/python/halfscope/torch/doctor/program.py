@@ -14,6 +14,7 @@ from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, AutocastBlocks
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.call_mode import CallMode
 from halfscope.torch.doctor.calls import CallPlan
+from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of
@@ -71,20 +72,22 @@ class Program:
         self._weights = dict(self.model.named_parameters())
         self._buffers = dict(self.model.named_buffers())
 
-    def run(self, trial: Trial, see: Callable[[str, tuple, Any], None] | None = None) -> Run:
+    def run(self, trial: Trial, see: FirstNotFinite | None = None) -> Run:
         """see: called after each operation below autograd, with its name, arguments and result."""
         self.runs += 1
         with kept_state(self.model, self._tensors(), self.optimizers):
             self._widen_state()
             return self._run(trial, see)
 
-    def _run(self, trial: Trial, see: Any) -> Run:
+    def _run(self, trial: Trial, see: FirstNotFinite | None) -> Run:
         is_rounded = not trial.is_exact
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
         mode = RoundingMode(rounder, default, lambda tensor, of: self._adopt(tensor, of, trial))
         mode.see = see
         log = CallLog(trial.keeps_all, self._state_keys(), self.names)
+        if see is not None:
+            see.log = log
         blocks = AutocastBlocks(self.under_autocast)
         calls = CallMode(trial.calls, mode, blocks, log)
         calls.is_plain, calls.answers, calls.keeps_state = self.is_plain, self._answer(trial), trial.keeps_state

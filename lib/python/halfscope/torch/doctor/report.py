@@ -1,26 +1,23 @@
-"""Words of a diagnosis: what to type, why, and what was tried."""
+"""Report of a diagnosis: what to type, why, and what was tried."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from halfscope.reporting import Finding, Place, Report, Verdict
 from halfscope.torch.doctor.failures import Alarm
+from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.typing_edits import Edit, typed
-from halfscope.torch.findings.finding import wrapped
+from halfscope.torch.findings.fault import Fault
 
 
 @dataclass(frozen=True)
-class Advice:
-    """One cause with its remedy. kind: the family of the remedy; empty where none was found."""
+class Advice(Finding):
+    """One cause with its remedy. kind: family of the remedy; empty where none was found. edits: the text to type."""
 
-    kind: str
-    change: str
-    why: str
-    sure: str
-    site: str = ""
-    code: str = ""
     edits: tuple[Edit, ...] = ()
 
     def typed(self, file: str | Path) -> str | None:
@@ -28,31 +25,42 @@ class Advice:
         own = [edit for edit in self.edits if Path(edit.file) == Path(file)]
         return typed(Path(file).read_text(), own) if own else None
 
-    def __str__(self) -> str:
-        place = f"{self.site}: " if self.site else ""
-        code = f"\n  Now: {self.code}" if self.code else ""
-        return f"{place}{self.change}{code}\n  Why: {self.why}\n  Sure: {self.sure}"
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(Report):
+    """Result of `diagnose`: findings in the order of the step; `str` of it is the text.
 
-@dataclass(frozen=True)
-class Examined:
-    """Result of `find_remedy`: advice in the order of the step; `str` of it is the text."""
+    alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
+    round-off that no line explains.
+    """
 
-    advice: tuple[Advice, ...]
-    about: str
+    kind: str = "diagnose"
     alarms: tuple[Alarm, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    spread: str = ""
     runs: int = 0
+    loss: float | None = None
+    loss_in_fp32: float | None = None
 
     @property
     def is_healthy(self) -> bool:
-        return not self.alarms and not self.advice
+        return not self.alarms and not self.findings
 
-    def __str__(self) -> str:
-        return "\n\n".join(map(wrapped, [*map(str, self.advice), *self.notes, self.about]))
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict("\n\n".join(filter(None, [*map(str, self.findings), self.spread, *self.notes])))
 
-    def __repr__(self) -> str:
-        return f"<Examined: {len(self.advice)} advice, {self.runs} runs>"
+    @property
+    def fault(self) -> Fault | None:
+        """The first operation that an emulated policy makes infinite or NaN; a search has none."""
+        return next((each.about for each in self.findings if isinstance(each.about, Fault)), None)
+
+
+def placed(place: CallPlace | None) -> dict[str, Any]:
+    """The line of a call, as a finding has it."""
+    if place is None:
+        return {}
+    return {"place": Place(place.file, place.span.line, str(place)), "code": place.line_text}
 
 
 def alarm_words(alarms: list[Alarm], loss: float | None, exact: float | None) -> str:

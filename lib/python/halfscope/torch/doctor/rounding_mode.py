@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from halfscope import _core
+from halfscope.torch.doctor.nested_tensors import lies_in_memory
 from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
@@ -82,6 +83,8 @@ class Rounder:
         self._noise, self._generator = noise, torch.Generator().manual_seed(seed)
 
     def __call__(self, tensor: torch.Tensor, operation: str = "") -> None:
+        if not lies_in_memory(tensor):
+            return
         if self._noise and operation not in _NOISELESS:
             factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
             tensor.mul_(factor.to(tensor.device))
@@ -134,8 +137,8 @@ class RoundingMode(TorchDispatchMode):
         result = func(*args, **kwargs)
         if not rule.is_view:
             self._settle(rule, (args, kwargs), kinds, result)
-        if self.see is not None:
-            self.see(rule.name, args, result)
+            if self.see is not None:
+                self.see(rule.name, args, result)
         return result
 
     @contextmanager

@@ -25,7 +25,7 @@ from halfscope.torch.emulate.training import EmulatedTraining, Findings, Options
 from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.words import lost_update_findings, report_text, without_rule_words
-from halfscope.torch.findings.sentences import untried_finding, update_finding
+from halfscope.torch.findings.sentences import seen_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import is_compiled
 from halfscope.torch.search.bisection import Bisection, bisect
@@ -217,9 +217,9 @@ class Emulation(Reported):
         if first.role in ("master_weight", "optimizer_state"):
             state = self._policy.base.optimizer_state
             format = None if state == FP32 else Format.of(state)
-            return update_finding([first.tensor], self._trainee.optimizers, format, f"{seen}; not tried")
+            return update_finding([first.tensor], self._trainee.optimizers, format, f"{seen}; no change was tried")
         fault = trail.fault_of(first)
-        return None if fault is None else untried_finding(fault, seen)
+        return None if fault is None else seen_finding(fault, seen)
 
     def zeros(self) -> ZeroTable:
         """Zeros of each weight's gradient by cause, over all backward passes; `print` shows the table.
@@ -355,16 +355,16 @@ def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[st
     return Emulation(Trainee(model, []), parsed, Options())
 
 
-def check_model(model: torch.nn.Module) -> None:
-    """Raises TypeError for what cannot be emulated."""
+def check_model(model: torch.nn.Module, door: str = "emulate") -> None:
+    """Raises TypeError for what cannot be emulated. door: the function that was called."""
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"emulate: model={model!r}; give a module of PyTorch")
+        raise TypeError(f"{door}: model={model!r}; give a module of PyTorch")
     check_sharding(model)
     for name, module in model.named_modules():
         label = f"'{name}'" if name else "the model"
         if is_compiled(module):
-            raise TypeError(f"emulate: {label} is compiled, which hides its operations; give the module itself")
+            raise TypeError(f"{door}: {label} is compiled, which hides its operations; give the module itself")
         if isinstance(module, torch.nn.DataParallel):
-            raise TypeError(f"emulate: {label} is DataParallel, whose threads are not followed; give its module")
+            raise TypeError(f"{door}: {label} is DataParallel, whose threads are not followed; give its module")
         if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError(f"emulate: {label} is a script, which hides its operations; give the module itself")
+            raise TypeError(f"{door}: {label} is a script, which hides its operations; give the module itself")

@@ -127,7 +127,7 @@ def _overflow(book: Book, is_told: bool) -> list[str]:
     where = f"{first.role.replace('_', ' ')} {first.tensor or 'of the model'}"
     return [
         f"First overflow: step {first.step}, {where}, {what}{_at(first)}.",
-        *([] if is_told else ["Cause and remedy: print(halfscope.torch.diagnose(model, loss))."]),
+        *([] if is_told else ["Cause, and a search for a remedy: print(halfscope.torch.diagnose(model, loss))."]),
     ]
 
 

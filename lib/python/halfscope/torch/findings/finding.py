@@ -7,7 +7,7 @@ from typing import Any
 from halfscope.reporting import Finding, wrapped
 from halfscope.torch.operations.rules import label_of
 
-__all__ = ["Finding", "called", "digits", "in_percent", "located", "place_of", "short", "wrapped"]
+__all__ = ["Finding", "called", "digits", "in_percent", "located", "operation_of", "place_of", "short", "wrapped"]
 
 
 def located(site: Any, change: str) -> tuple[str, str]:
@@ -18,11 +18,16 @@ def located(site: Any, change: str) -> tuple[str, str]:
 def place_of(made: Any) -> str:
     """ "mlp.py:12, mul of module mlp"."""
     where = f"{made.site}, " if made.site is not None else ""
+    return f"{where}{operation_of(made)}"
+
+
+def operation_of(made: Any) -> str:
+    """ "mul of module mlp"."""
     if made.is_outside:
-        return f"{where}{called(made.operation)} outside of the model"
+        return f"{called(made.operation)} outside of the model"
     if made.module is None:
-        return f"{where}{called(made.operation)}"
-    return f"{where}{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
+        return called(made.operation)
+    return f"{called(made.operation)} of {f'module {made.module}' if made.module else 'the model'}"
 
 
 def called(operation: str) -> str:

@@ -1,4 +1,4 @@
-"""Findings on a fault and on an update, for `diagnose`, for the reports of an emulation, and for those of a watch."""
+"""Findings on a fault and on an update, for an emulated policy in `diagnose`, an emulation and a watch."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 from halfscope.formats import Format
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import Finding, located
-from halfscope.torch.findings.remedies import Remedy, remedies_of
-from halfscope.torch.findings.words import why
+from halfscope.torch.findings.words import cause, why
 
 _CALL = "print(halfscope.torch.diagnose(model, loss))"
+_SEARCHES = f"no remedy was tried: {_CALL} searches for one"
 
 
-def finding_of(fault: Fault, others: list[Fault], remedy: Remedy, sure: str) -> Finding:
-    """others: all faults of the step; sure: what was tried."""
-    change, code = located(fault.made.site, remedy.advice(fault))
-    return Finding(fault.kind, change, why(fault, others), sure, fault, remedy.name, code)
+def finding_of(fault: Fault, others: list[Fault], sure: str, change: str = "") -> Finding:
+    """others: all faults of the step; change: what was tried and helped; without it the cause stands first."""
+    first, code = located(fault.made.site, change or cause(fault))
+    text = why(fault, others)
+    if change:
+        text = f"{cause(fault)}. {text}".rstrip()
+    return Finding(fault.kind, first, text, sure, fault, code=code)
 
 
-def untried_finding(fault: Fault, seen: str) -> Finding:
+def seen_finding(fault: Fault, seen: str) -> Finding:
     """A finding of a run that goes on; seen: where."""
-    sure = f"{seen}; the remedy was not tried: {_CALL} tries it"
     known = [fault] if fault.forward is None else [fault.forward, fault]
-    return finding_of(fault, known, remedies_of(fault)[0], sure)
+    return finding_of(fault, known, f"{seen}; {_SEARCHES}")
 
 
 def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | None, sure: str) -> Finding:
@@ -37,18 +39,14 @@ def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | 
     ]
     verb = "is" if len(names) == 1 else "are"
     seen = f"{', '.join(names[:4])} {verb} infinite or NaN after the update, with finite gradients"
-    change = "keep weights and optimizer state in FP32"
+    cause = ""
     if lost and state is not None:
         name, group = lost[0]
-        change = (
-            f"keep the state of {name} in FP32 (FP32 weights under autocast); eps=1e-4 avoids the NaN, and makes small "
-            "updates smaller"
+        cause = (
+            f"{name} divides by sqrt(v) + eps; eps {group['eps']:g} is 0 in {state.label}, and so is "
+            f"v = {_second_moment(group)} of a small gradient: 0 / 0, or m / 0."
         )
-        seen += (
-            f": {name} divides by sqrt(v) + eps; eps {group['eps']:g} is 0 in {state.label}, and so is "
-            f"v = {_second_moment(group)} of a small gradient: 0 / 0, or m / 0"
-        )
-    return Finding("update", change, f"{seen}.", sure, names, "FP32 state")
+    return Finding("update", seen, cause, sure, names)
 
 
 def _second_moment(group: dict[str, Any]) -> str:

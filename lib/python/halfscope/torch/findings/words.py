@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 
 from halfscope.torch.findings.fault import Fault
-from halfscope.torch.findings.finding import called, digits, place_of
+from halfscope.torch.findings.finding import called, digits, operation_of, place_of
 from halfscope.torch.findings.kinds import WORDS
 from halfscope.torch.operations.table import TABLE
 
+PARTIAL_SUMS = "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction and its like for BF16 permit it"
 _LARGE = ("cast", "sum", "sum of products", "constant", "addition", "product", "power", "exponential")
 _NAN = {name: row.nan for name, row in TABLE.items() if row.nan}
 
 
+def cause(fault: Fault) -> str:
+    """The operation, what went wrong, its size."""
+    return f"{operation_of(fault.made)}: {_cause(fault)} ({fault.count} of {fault.elements} elements)"
+
+
 def why(fault: Fault, others: list[Fault]) -> str:
-    """Cause, size, operands, constants, and what becomes of it; others: all faults of the step."""
-    parts = [f"{_cause(fault)} ({fault.count} of {fault.elements} elements)", *_operands(fault), *_constants(fault)]
-    return ". ".join([f"{place_of(fault.made)}: {'; '.join(parts)}", *_fate(fault), *_forward(fault, others)]) + "."
+    """Operands, constants, and what becomes of it, where there is something to say; others: all faults of the step."""
+    parts = "; ".join([*_operands(fault), *_constants(fault), *([PARTIAL_SUMS] if fault.has_partial_sums else [])])
+    sentences = [parts[:1].upper() + parts[1:] if parts else "", *_fate(fault), *_forward(fault, others)]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def _cause(fault: Fault) -> str:

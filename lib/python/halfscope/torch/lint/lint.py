@@ -52,7 +52,7 @@ def lint(
 
     Raises ValueError for an unknown format and for counts below 1; TypeError as `emulate` does.
     """
-    check_model(model)
+    check_model(model, "lint")
     for name, count in (("positions", positions), ("micro_batches", micro_batches), ("loss_terms", loss_terms)):
         if count is not None and count < 1:
             raise ValueError(f"lint: {name}={count}; give 1 or more")

@@ -15,7 +15,7 @@ from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM, largest_of, relative_error
 from halfscope.torch.findings.notes import NotedTrail
 from halfscope.torch.findings.operands import Operand
-from halfscope.torch.findings.sentences import untried_finding
+from halfscope.torch.findings.sentences import seen_finding
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.operators import target_of
 from halfscope.torch.private import storage_key
@@ -145,7 +145,7 @@ class WatchedFaults:
         if not self.by_place:
             return None
         step, fault = next(iter(self.by_place.values()))
-        return untried_finding(fault, _SEEN.format(step))
+        return seen_finding(fault, _SEEN.format(step))
 
     def words(self) -> list[str]:
         """A sentence on those between layers."""

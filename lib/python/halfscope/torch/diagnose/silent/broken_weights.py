@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from halfscope.torch.diagnose.silent.silent import Silent, Steps
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.findings.sentences import update_finding
@@ -20,7 +22,9 @@ def _trial(steps: Steps, _names: list[str]) -> str:
 
 
 def _words(steps: Steps, names: list[str], sure: str) -> Finding:
-    return update_finding(names, steps.session.trainee.optimizers, steps.session.narrow_state, sure)
+    found = update_finding(names, steps.session.trainee.optimizers, steps.session.narrow_state, sure)
+    change = "keep weights and the optimizer's state in FP32"
+    return replace(found, change=change, why=f"{found.change}. {found.why}".rstrip())
 
 
 BROKEN_WEIGHTS = Silent("weights", _look, _trial, _words)

@@ -9,7 +9,7 @@ from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recor
 from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, called, digits, in_percent, located, place_of
 from halfscope.torch.findings.kinds import PRODUCTS
-from halfscope.torch.findings.remedies import PARTIAL_SUMS
+from halfscope.torch.findings.words import PARTIAL_SUMS
 
 _HARM = 0.05  # relative error of the model's result, or of the loss
 
@@ -45,8 +45,8 @@ def _words(steps: Steps, loss: Loss, sure: str) -> Finding:
     step = format.step_at(loss.largest_operand)
     off = f"its operands are off by {in_percent(loss.before)}, its result by {in_percent(loss.after)}"
     if made.order.startswith("split_k"):
-        change = PARTIAL_SUMS
-        cause = f"{off}: {made.order} stores sums of parts of the terms, and these cancel"
+        change = f"compute {called(made.operation)} with FP32 sums"
+        cause = f"{off}: {made.order} stores sums of parts of the terms, and these cancel; {PARTIAL_SUMS}"
     elif loss.zeros and loss.largest <= format.smallest:
         cause = (
             f"{loss.zeros} of {loss.elements} results are 0 in {format.label}, and up to {digits(loss.largest)} in "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from halfscope.torch.diagnose.recorder import Recorder
@@ -60,5 +60,22 @@ def findings_of(table: Iterable[Silent], steps: Steps) -> list[Finding]:
         for seen in line.look(steps):
             tried = line.trial(steps, seen)
             if tried is not None:
-                findings.append(line.words(steps, seen, tried))
+                findings.append(_told(line.words(steps, seen, tried)))
     return findings
+
+
+def seen_of(table: Iterable[Silent], steps: Steps) -> list[str]:
+    """Causes alone, without a trial."""
+    found: dict[str, list[str]] = {}
+    for line in table:
+        if line.unless not in found:
+            texts = [line.words(steps, seen, "").why for seen in line.look(steps)]
+            found |= {line.kind: texts} if texts else {}
+    return [text for texts in found.values() for text in texts]
+
+
+def _told(finding: Finding) -> Finding:
+    """With the cause in place of a change that was not tried, or that did not help."""
+    if finding.sure.startswith("tried"):
+        return finding
+    return replace(finding, change=finding.why.removesuffix("."), why="", remedy="")

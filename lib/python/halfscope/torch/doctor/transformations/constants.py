@@ -115,8 +115,10 @@ def _edit(call: Call, key: Key, better: float) -> Edit | None:
 
 
 def short(value: float) -> str:
-    """A constant as sources have it: -1e4, 0.999."""
+    """A constant as sources have it: -1e4, 0.999; with all of its digits near 1."""
     text = f"{value:.6g}"
+    if abs(float(text)) == 1:
+        return repr(value)
     mantissa, _, exponent = f"{value:.0e}".partition("e")
     brief = f"{mantissa}e{int(exponent)}"
     is_same = abs(float(brief) / value - 1) < 1e-9

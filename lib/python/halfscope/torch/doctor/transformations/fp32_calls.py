@@ -54,10 +54,16 @@ def _words(group: Group, places: tuple[CallPlace, ...]) -> str:
     )
     if len(places) == 1:
         return f"{kept}compute {first.called} in FP32{off}"
-    lines = f"line {first.span.line}" if first.span.line == last.span.line else (
-        f"lines {first.span.line} to {last.span.line}"
-    )  # fmt: skip
-    return f"{kept}compute in FP32 from {first.called} to {last.called} ({lines}){off}"
+    return f"{kept}compute in FP32 from {first.called} to {last.called} ({_lines(first, last)}){off}"
+
+
+def _lines(first: CallPlace, last: CallPlace) -> str:
+    """Functions call each other, so that the last line may stand in another file, or above the first."""
+    if first.file != last.file:
+        return f"{first} to {last}"
+    if first.span.line == last.span.line:
+        return f"line {first.span.line}"
+    return f"lines {first.span.line} {'to' if first.span.line < last.span.line else 'and'} {last.span.line}"
 
 
 def edits_of(run: Run, format: str) -> tuple[Edit, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from halfscope.torch.doctor.call_mode import CallMode
 from halfscope.torch.doctor.calls import Call, Change
+from halfscope.torch.doctor.source_text import text_of
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.difference_rules import DIFFERENCES
 from halfscope.torch.doctor.transformations.exponential_rules import EXPONENTIALS
@@ -54,7 +55,7 @@ def _candidate(group: Group, call: Call, rule: Rule) -> Candidate | None:
     words = f"write {rewrite.text} for {call.place.called}"
     for edit in texts.edits:
         name = edit.before.strip("(:= ")
-        words += f", with {name} the operand in line {edit.span.line}"
+        words += f", with {name} = {' '.join(text_of(edit.file, edit.span).split())} of line {edit.span.line}"
     return Candidate("identity", words, group.changed({call.place: rewritten(rule)}), True, edits, call.place)
 
 

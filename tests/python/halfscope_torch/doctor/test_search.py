@@ -1,4 +1,4 @@
-"""`find_remedy`: how a step is run, what counts as a failure, what is said, and what is left as it was."""
+"""`diagnose`: how a step is run, what counts as a failure, what is said, and what is left as it was."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch.nn import functional
 
 import victims
 from doc_blocks import read_blocks
-from halfscope.torch import find_remedy
+from halfscope.torch import diagnose
 from recording.source_tree import ROOT
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 FORMATS = ("fp16", "bf16", "autocast", "autocast_bf16")
 
 
@@ -43,21 +43,21 @@ def test_autocast_in_the_closure_is_run_as_it_is() -> None:
         with torch.autocast("cpu", torch.float16):
             return model(x).float().mean()
 
-    report = find_remedy(model, loss)
+    report = diagnose(model, loss)
     assert "its own autocast" in report.about and "`h * h`" in str(report) and "overflows" in str(report)
     assert "in FP32 348069" in str(report)
 
 
 def test_half_in_the_closure_is_run_as_it_is() -> None:
     model, x = squared()
-    report = find_remedy(model, lambda: (model(x).half() * 2).float().mean())
+    report = diagnose(model, lambda: (model(x).half() * 2).float().mean())
     assert "its own autocast and casts" in report.about and report.alarms and not report.is_healthy
 
 
 def test_a_model_of_16_bits_is_compared_with_fp32() -> None:
     model, x = squared()
     model.half()
-    report = find_remedy(model, lambda: model(x.half()).float().mean())
+    report = diagnose(model, lambda: model(x.half()).float().mean())
     assert "`h * h` overflows" in str(report)
     assert all(weight.dtype is torch.float16 for weight in model.parameters())
 
@@ -70,21 +70,21 @@ def test_the_loss_outside_of_the_model_is_looked_at() -> None:
         p = torch.softmax(z, -1)
         return -(p * torch.log(p + 1e-10)).sum(-1).mean()
 
-    report = find_remedy(model, lambda: entropy(model(x)))
-    assert report.advice[0].site.startswith("test_find_remedy.py") and "logarithm of 0" in str(report)
+    report = diagnose(model, lambda: entropy(model(x)))
+    assert str(report.findings[0].place).startswith("test_search.py") and "logarithm of 0" in str(report)
 
 
 def test_another_decision_is_a_failure() -> None:
     torch.manual_seed(0)
     model, x = nn.Linear(8, 200), 0.01 * torch.randn(16, 8)
-    report = find_remedy(model, lambda: (model(x) + 5).argmax(-1), "bf16")
+    report = diagnose(model, lambda: (model(x) + 5).argmax(-1), "bf16")
     assert any(alarm.reason == "decision" for alarm in report.alarms)
 
 
 def test_gradients_that_vanish_want_a_loss_scale() -> None:
     model, step, _ = victims.fp16_without_scaler()
-    report = find_remedy(model, step)
-    assert report.advice[0].kind == "loss scale" and "GradScaler(init_scale=" in report.advice[0].change
+    report = diagnose(model, step)
+    assert report.findings[0].kind == "loss scale" and "GradScaler(init_scale=" in report.findings[0].change
 
 
 def test_a_running_average_that_stays_zero_is_healthy() -> None:
@@ -94,34 +94,34 @@ def test_a_running_average_that_stays_zero_is_healthy() -> None:
     )
     x = torch.randn(4, 1, 8, 8)
     for format in FORMATS:
-        assert find_remedy(model, lambda: model(x).abs().mean(), format).is_healthy
+        assert diagnose(model, lambda: model(x).abs().mean(), format).is_healthy
 
 
 def test_a_loss_that_is_constant_by_construction_is_healthy() -> None:
     torch.manual_seed(0)
     model, x = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16)), torch.randn(8, 16)
     for format in FORMATS:
-        assert find_remedy(model, lambda: model(x).square().mean(), format).is_healthy
+        assert diagnose(model, lambda: model(x).square().mean(), format).is_healthy
 
 
 def test_a_deep_residual_net_of_few_pictures_has_no_line_to_change() -> None:
     torch.manual_seed(0)
     blocks = [nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU()) for _ in range(14)]
     model, x = nn.Sequential(*blocks, nn.Linear(16, 3)), torch.randn(4, 16)
-    report = find_remedy(model, lambda: functional.cross_entropy(model(x), torch.arange(4) % 3), "bf16")
-    assert report.advice == () and (report.is_healthy or "no line to change" in str(report))
+    report = diagnose(model, lambda: functional.cross_entropy(model(x), torch.arange(4) % 3), "bf16")
+    assert report.findings == () and (report.is_healthy or "no line to change" in str(report))
 
 
 def test_state_that_is_ill_before_the_step_is_said_first() -> None:
     model = nn.Linear(4, 2)
     model.weight.data[0, 0] = float("nan")
-    report = find_remedy(model, lambda: model(torch.randn(3, 4)).mean())
+    report = diagnose(model, lambda: model(torch.randn(3, 4)).mean())
     assert "weight holds 1 of 8 elements that are NaN" in str(report) and report.runs == 0
 
 
 def test_a_fault_of_fp32_blames_no_format() -> None:
     model = nn.Linear(4, 2)
-    report = find_remedy(model, lambda: torch.log(functional.relu(model(torch.ones(3, 4))) * 0).mean())
+    report = diagnose(model, lambda: torch.log(functional.relu(model(torch.ones(3, 4))) * 0).mean())
     assert "no format is to blame" in str(report) and "torch.log" in str(report)
 
 
@@ -130,7 +130,7 @@ def test_what_nothing_heals_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Examination, "heals", lambda *_: False)
     model, x = squared()
-    report = find_remedy(model, lambda: model(x).mean())
+    report = diagnose(model, lambda: model(x).mean())
     assert "nothing that was tried heals this" in str(report) and "write" not in str(report)
 
 
@@ -151,7 +151,7 @@ def test_weights_gradients_and_random_numbers_are_left_alone() -> None:
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     gradient, kept, numbers = model[0].weight.grad, inputs.clone(), torch.get_rng_state()
     state = {key: value.clone() for key, value in optimizer.state[model[0].weight].items()}
-    find_remedy(model, step, optimizer=optimizer, seconds=10)
+    diagnose(model, step, optimizer=optimizer, seconds=10)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert model[0].weight.grad is gradient and torch.equal(inputs, kept)
     assert torch.equal(torch.get_rng_state(), numbers)
@@ -175,19 +175,19 @@ def test_bits_are_those_of_pytorch_in_16_bits() -> None:
 
 
 def test_it_refuses_what_it_cannot_see() -> None:
-    with pytest.raises(TypeError, match="give a torch.nn.Module"):
-        find_remedy(lambda x: x, lambda: 0)
+    with pytest.raises(TypeError, match="diagnose: model=.*; give a module of PyTorch"):
+        diagnose(lambda x: x, lambda: 0)
     with pytest.raises(TypeError, match="give a function that computes it"):
-        find_remedy(nn.Linear(2, 2), torch.ones(1))
-    with pytest.raises(TypeError, match="give the eager model"):
-        find_remedy(torch.compile(nn.Linear(2, 2)), lambda: 0)
+        diagnose(nn.Linear(2, 2), torch.ones(1))
+    with pytest.raises(TypeError, match="diagnose: the model is compiled"):
+        diagnose(torch.compile(nn.Linear(2, 2)), lambda: 0)
     with pytest.raises(ValueError, match="fp17"):
-        find_remedy(nn.Linear(2, 2), lambda: 0, "fp17")
+        diagnose(nn.Linear(2, 2), lambda: 0, "fp17")
 
 
 def test_the_search_ends_with_its_seconds() -> None:
     model, x = squared()
-    report = find_remedy(model, lambda: model(x).mean(), seconds=0.0)
+    report = diagnose(model, lambda: model(x).mean(), seconds=0.0)
     assert "ended after 0 s" in str(report) and not report.is_healthy
 
 
