@@ -96,7 +96,7 @@ class Places:
         A part of a call that is computed once more, outside of the module's hooks, has the numbers that it had: those
         of the latest runs of its calls before the node that asks for it.
         """
-        known = [] if site is None else self._calls.setdefault(place.module, {}).setdefault((operation, site.calls), [])
+        known = [] if site is None else self._calls.setdefault(place.module, {}).setdefault((operation, site.call), [])
         if not self._stack and self._number is not None and self.is_recomputing():
             before = [number for number, nodes in known if nodes <= self._number + 1]
             if before:

@@ -7,7 +7,6 @@ import os
 import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -28,7 +27,6 @@ class Line:
     file: str
     number: int
     function: str
-    instruction: int = field(default=-1, compare=False, repr=False)  # its place in the function's code: several a line
 
     @property
     def text(self) -> str:
@@ -44,11 +42,7 @@ class Site:
 
     line: Line
     caller: Line | None = None
-
-    @property
-    def calls(self) -> tuple[Any, ...]:
-        """The calls that lead there, each apart from others of its line."""
-        return tuple((line, line.instruction) for line in (self.line, self.caller) if line is not None)
+    call: tuple[int, ...] = field(default=(), compare=False, repr=False)  # code and instruction: several are on a line
 
     def __str__(self) -> str:
         text = f"{self.line}"
@@ -57,18 +51,20 @@ class Site:
 
 def current_site() -> Site | None:
     """Where the operation under way is called; None where only PyTorch's own code is on the stack."""
-    frame, inner = caller(1), None
+    frame, inner, call = caller(1), None, ()
     for _ in range(_DEEPEST):
         if frame is None:
             break
         file = frame.f_code.co_filename
         if not is_own(file):
-            line = Line(file, frame.f_lineno, frame.f_code.co_name, frame.f_lasti)
+            line = Line(file, frame.f_lineno, frame.f_code.co_name)
             if not is_of_library(file):
-                return Site(line) if inner is None else Site(inner, line)
-            inner = inner or line
+                call = (*call, id(frame.f_code), frame.f_lasti)
+                return Site(line, call=call) if inner is None else Site(inner, line, call)
+            if inner is None:
+                inner, call = line, (id(frame.f_code), frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
-    return None if inner is None else Site(inner)
+    return None if inner is None else Site(inner, call=call)
 
 
 def is_own(file: str) -> bool:
