@@ -20,11 +20,9 @@ constexpr std::int64_t most_of_small = std::int64_t{1} << 20;
 
 /// Throws InvalidArgument where a tensor that is held is larger than the machine's memory.
 void require_room(const StoredTensor& tensor, std::int64_t axis) {
+  if (!is_held(tensor)) return;
   const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
-  if (!is_held(tensor, around)) return;
-  const bool in_order = tensor.axes.empty() && tensor.access == Access::random;
-  const double copies =
-      around.inner == 1 || in_order ? 1 : 2;  // one more while the axis is brought to the end
+  const double copies = around.inner == 1 ? 1 : 2;  // one more while the axis is brought to the end
   const double needed = copies * sizeof(float) * static_cast<double>(tensor.elements);
   const double memory =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
@@ -32,8 +30,7 @@ void require_room(const StoredTensor& tensor, std::int64_t axis) {
   constexpr double gib = 1 << 30;
   throw InvalidArgument(fmt::format(
       "'{}' of shape {} is too large for blocks along axis {}: it would be held in memory, which takes "
-      "{:.0f} GiB of this machine's {:.0f}; save it with that axis last, in row-major order and "
-      "uncompressed",
+      "{:.0f} GiB of this machine's {:.0f}; save it in row-major order and uncompressed",
       escaped(tensor.name), to_string(tensor.shape), axis, needed / gib, memory / gib));
 }
 

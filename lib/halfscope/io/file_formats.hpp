@@ -43,9 +43,9 @@ struct FormatsSink {
                                        const std::string& name);
 
 /// Counts what the formats do to the chosen tensors, with one scale for a tensor where FormatCounts has one;
-/// the counts are the same for any number of threads. A tensor with blocks along another axis than its last,
-/// or stored in another order or compressed, is held in memory. Throws InvalidArgument before anything is
-/// read where a tensor has no such axis, or would be held and is larger than the machine's memory.
+/// the counts are the same for any number of threads. A tensor that is stored in another order, or
+/// compressed, is held in memory. Throws InvalidArgument before anything is read where a tensor has no such
+/// axis, or would be held and is larger than the machine's memory.
 void count_formats(std::span<const ChosenTensors> files, const FormatRequest& request,
                    const FormatsSink& sink);
 

@@ -91,7 +91,7 @@ void find_shared_scales(const TensorMatrix& matrix, std::span<const TensorFormat
     const double below = flushed_below(element), share = below / double{largest_element(formats[i])};
     SharedScale found{.flushed_up_to = static_cast<float>(std::ldexp(below, *counts[i].scale_log2))};
     const auto columns = static_cast<std::size_t>(matrix.shape().columns);
-    for (const MatrixTile& tile : matrix_tiles(matrix.shape(), tile_unit({}))) {
+    for (const MatrixTile& tile : matrix.whole_rows()) {
       if (tile.shape.columns != matrix.shape().columns) return;  // rows beyond memory
       const std::span<const float> values = matrix.tile(tile, buffer);
       for (std::int64_t row = 0; row < tile.shape.rows; ++row)

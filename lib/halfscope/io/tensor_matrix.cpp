@@ -4,11 +4,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <exception>
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/io/detail/row_errors.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/io/detail/turned_tile.hpp>
 #include <halfscope/io/file_formats.hpp>
 
 namespace halfscope {
@@ -32,39 +32,6 @@ void ask_for_large_pages(std::span<float> values) {
   if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-/// Reads a tensor that lies in its order, (outer, length, inner), as (outer, inner, length): some indices
-/// along the axis at a time, on all threads.
-void read_turned(const TensorFile& file, std::size_t index, const detail::AroundAxis& around,
-                 std::span<float> out) {
-  constexpr std::int64_t at_once = 32, width = 16;   // lines of a cache on both sides
-  const std::int64_t stride = around.inner + width;  // no power of two, whose lines share a place in a cache
-  const std::int64_t bands = (around.length + at_once - 1) / at_once;
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(around.outer * bands));
-  parallel_for(around.outer * bands, [&](std::int64_t i) noexcept {
-    try {
-      thread_local std::vector<float> buffer;
-      const std::int64_t outer = i / bands, at = i % bands * at_once;
-      const std::int64_t count = std::min(at_once, around.length - at);
-      buffer.resize(static_cast<std::size_t>(count * stride));
-      for (std::int64_t k = 0; k < count; ++k)
-        file.read_into(index, (outer * around.length + at + k) * around.inner,
-                       std::span(buffer).subspan(static_cast<std::size_t>(k * stride),
-                                                 static_cast<std::size_t>(around.inner)));
-      float* const to = out.data() + outer * around.length * around.inner + at;
-      for (std::int64_t first = 0; first < around.inner; first += width) {
-        const std::int64_t last = std::min(first + width, around.inner);
-        for (std::int64_t row = first; row < last; ++row)
-          for (std::int64_t k = 0; k < count; ++k)
-            to[row * around.length + k] = buffer[static_cast<std::size_t>(k * stride + row)];
-      }
-    } catch (...) {
-      errors[static_cast<std::size_t>(i)] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-}
-
 std::vector<FormatCounts> finished(std::vector<FormatCounts> counts, RowErrorList& rows,
                                    const TensorMatrix& matrix, std::span<const TensorFormat> formats) {
   rows.finish(counts);
@@ -79,17 +46,15 @@ TensorMatrix::TensorMatrix(const TensorFile& file, std::size_t index, std::int64
   const StoredTensor& tensor = file.tensors()[index];
   shape_ = matrix_along(tensor.shape, axis, tensor.name);
   const detail::AroundAxis around = *detail::around_axis(tensor.shape, axis);
-  if (!is_held(tensor, around)) return;
+  if (!is_held(tensor)) {
+    if (around.inner > 1) turned_ = around;
+    return;
+  }
   const auto elements = static_cast<std::size_t>(tensor.elements);
   held_ = std::make_unique_for_overwrite<float[]>(elements);
   const std::span<float> held(held_.get(), elements);
   ask_for_large_pages(held);
   in_memory_ = held;
-  const bool in_order = tensor.axes.empty() && tensor.access == Access::random;
-  if (in_order) {
-    read_turned(file, index, around, held);
-    return;
-  }
   if (around.inner == 1) {
     file.read_row_major(index, held);
     return;
@@ -104,7 +69,8 @@ std::span<const float> TensorMatrix::tile(const MatrixTile& tile, std::vector<fl
   if (!in_memory_.empty() && tile.shape.columns == shape_.columns) return in_memory(tile.row, 0, elements);
   buffer.resize(static_cast<std::size_t>(elements));
   if (in_memory_.empty()) {
-    read_tile(*file_, index_, shape_.columns, tile, buffer);
+    turned_ ? read_turned(*file_, index_, *turned_, tile, buffer)
+            : read_tile(*file_, index_, shape_.columns, tile, buffer);
     return buffer;
   }
   auto out = buffer.begin();
@@ -119,20 +85,36 @@ TensorMaximum TensorMatrix::maximum(const MatrixTile& tile) const {
   return found;
 }
 
-bool is_held(const StoredTensor& tensor, const detail::AroundAxis& around) {
-  const bool in_order = around.inner == 1 && tensor.axes.empty() && tensor.access == Access::random;
+std::vector<MatrixTile> TensorMatrix::tiles(const MatrixShape& unit) const {
+  constexpr std::int64_t turned_line = 1024;  // elements of a line: its tile stays in a cache
+  if (!turned_) return matrix_tiles(shape_, unit);
+  const std::int64_t lines = (turned_line + unit.rows - 1) / unit.rows * unit.rows;
+  return matrix_tiles(shape_, {std::min(lines, std::max(unit.rows, shape_.rows)), unit.columns});
+}
+
+std::vector<MatrixTile> TensorMatrix::whole_rows() const {
+  constexpr std::int64_t elements = std::int64_t{1} << 24, turned_line = 4096;
+  if (!turned_ || shape_.columns > elements) return matrix_tiles(shape_, tile_unit({}));
+  const std::int64_t columns = std::max<std::int64_t>(1, shape_.columns);
+  return matrix_tiles(shape_, {std::clamp<std::int64_t>(elements / columns, 1, turned_line), columns});
+}
+
+bool is_held(const StoredTensor& tensor) {
+  const bool in_order = tensor.axes.empty() && tensor.access == Access::random;
   return tensor.elements > 0 && !in_order;
 }
 
 std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
                                               std::span<const TensorFormat> formats,
                                               ScaledExponents exponents) {
-  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(formats));
+  const std::vector<MatrixTile> tiles = matrix.tiles(tile_unit(formats));
   std::vector<float> buffer;
   std::span<const float> values;
   TensorMaximum maximum;
-  for (const MatrixTile& tile : tiles) {
-    values = matrix.tile(tile, buffer);
+  if (tiles.size() > 1) {
+    for (const MatrixTile& tile : tiles) maximum.merge(matrix.maximum(tile));
+  } else if (!tiles.empty()) {
+    values = matrix.tile(tiles.front(), buffer);
     maximum.add(values);
   }
   const FormatCounter counter(formats, maximum, exponents);
@@ -150,7 +132,7 @@ std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
 std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
                                                std::span<const TensorFormat> formats,
                                                ScaledExponents exponents) {
-  const std::vector<MatrixTile> tiles = matrix_tiles(matrix.shape(), tile_unit(formats));
+  const std::vector<MatrixTile> tiles = matrix.tiles(tile_unit(formats));
   const std::vector<MatrixTile> rows = matrix_tiles(matrix.shape(), tile_unit({}));
   TensorMaximum maximum;
   work_through(

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,13 @@ class TensorMatrix {
   TensorMatrix& operator=(const TensorMatrix&) = delete;
 
   [[nodiscard]] const MatrixShape& shape() const { return shape_; }
+  /// Tiles of whole units; those of a matrix that is turned as it is read are larger.
+  [[nodiscard]] std::vector<MatrixTile> tiles(const MatrixShape& unit) const;
+  /// Tiles of whole rows, but where a row is beyond what is held of a matrix.
+  [[nodiscard]] std::vector<MatrixTile> whole_rows() const;
   /// The elements of a tile; `buffer` holds them where they do not lie side by side in memory.
   [[nodiscard]] std::span<const float> tile(const MatrixTile& tile, std::vector<float>& buffer) const;
+  /// The largest magnitude of as many elements as a tile has; those of all tiles are all elements.
   [[nodiscard]] TensorMaximum maximum(const MatrixTile& tile) const;
 
  private:
@@ -47,12 +53,14 @@ class TensorMatrix {
   const TensorFile* file_ = nullptr;
   std::size_t index_ = 0;
   MatrixShape shape_{};
-  std::unique_ptr<float[]> held_{};     ///< the matrix of a file that is read as a whole
-  std::span<const float> in_memory_{};  ///< the matrix; empty where it is read from the file
+  std::optional<detail::AroundAxis> turned_{};  ///< the order in the file, where that is another
+  std::unique_ptr<float[]> held_{};             ///< the matrix of a file that is read as a whole
+  std::span<const float> in_memory_{};          ///< the matrix; empty where it is read from the file
 };
 
-/// Whether a tensor with blocks along an axis is read into memory as a whole.
-[[nodiscard]] bool is_held(const StoredTensor& tensor, const detail::AroundAxis& around);
+/// Whether a tensor is read into memory as a whole: one that is compressed, or stored in another order than
+/// that of its shape.
+[[nodiscard]] bool is_held(const StoredTensor& tensor);
 
 /// Counts what the formats do to a matrix on one thread. A matrix of one tile is read once.
 [[nodiscard]] std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,

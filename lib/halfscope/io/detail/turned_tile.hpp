@@ -1,0 +1,18 @@
+// Tiles of a tensor whose blocks run along another axis than the last.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <halfscope/io/detail/matrix_tiles.hpp>
+#include <halfscope/io/tensor_file.hpp>
+#include <halfscope/kernel/block/detail/axis_last.hpp>
+
+namespace halfscope {
+
+/// Reads a tile of tensor `index`, which lies in its order, (outer, length, inner), as (outer, inner,
+/// length): some lines at a time, so that a cache holds them. `out` has room for the tile.
+void read_turned(const TensorFile& file, std::size_t index, const detail::AroundAxis& around,
+                 const MatrixTile& tile, std::span<float> out);
+
+}  // namespace halfscope
