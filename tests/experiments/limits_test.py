@@ -65,6 +65,15 @@ class Limits(WithFolder):
         one, each = peak_kib("analyze", path, "--group", "*"), peak_kib("analyze", path, "--group", "{*}")
         self.assertLess((each - one) / count, 27)  # counts of 18 KB, and less than twice that
 
+    def test_a_row_of_many_tensors_takes_little(self):
+        count = 40000
+        path = self.folder / "many.safetensors"
+        path.write_bytes(safetensors({f"model.layers.{i}.weight": [1.0] for i in range(count)}))
+        few = self.folder / "few.safetensors"
+        few.write_bytes(safetensors({"weight": [1.0]}))
+        for words in (("--quiet",), ("--json",)):
+            self.assertLess((peak_kib("analyze", path, *words) - peak_kib("analyze", few, *words)) / count, 1.4)
+
     def test_files_without_an_end(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)

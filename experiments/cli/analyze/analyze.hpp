@@ -53,12 +53,14 @@ struct AnalyzedTensor {
   std::int64_t beyond_fp32 = 0;  ///< see SummarisedTensor
   TensorReport report;           ///< its name is the one that is printed
   std::optional<ReferenceComparison> reference;
-  BinadeTotals counts;                    ///< where the request has a page
-  std::optional<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
-  MatrixShape matrix{};                   ///< along the axis of the compared formats
-  bool is_vector = false;                 ///< has one axis
-  std::vector<FormatCounts> formats{};    ///< counts of each compared format
-  std::vector<FormatCounts> counted{};    ///< counts of each counted format, where there is a page
+  /// Where the request has a page. Most files have neither these nor blocks, and hundreds of thousands of
+  /// tensors.
+  std::unique_ptr<BinadeTotals> counts{};
+  std::unique_ptr<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
+  MatrixShape matrix{};                     ///< along the axis of the compared formats
+  bool is_vector = false;                   ///< has one axis
+  std::vector<FormatCounts> formats{};      ///< counts of each compared format
+  std::vector<FormatCounts> counted{};      ///< counts of each counted format, where there is a page
 };
 
 struct SkippedReport {

@@ -110,7 +110,7 @@ std::string blocks_text(const Analysis& analysis, const View& view, std::size_t 
   if (!analysis.is_quantized) return "";
   std::vector<const AnalyzedTensor*> shown;
   std::ranges::copy_if(view.tensors, std::back_inserter(shown),
-                       [](const AnalyzedTensor* tensor) { return tensor->blocks.has_value(); });
+                       [](const AnalyzedTensor* tensor) { return tensor->blocks != nullptr; });
   std::string text = damage_lines(analysis, width) + "\n";
   if (shown.empty()) return text;
   text += write_table(blocks_table(shown), {.width = width});

@@ -30,15 +30,17 @@ ViewOptions view_options(const AnalyzeOptions& options, const AnalyzeRequest& re
   return view;
 }
 
-std::string output_of(const AnalyzeOptions& options, const AnalyzeRequest& request,
-                      const Analysis& analysis) {
-  if (options.quiet) return verdict_text(analysis, output_width());
+void print_analysis(const AnalyzeOptions& options, const AnalyzeRequest& request, const Analysis& analysis) {
+  if (options.quiet) {
+    std::cout << verdict_text(analysis, output_width());
+    return;
+  }
   const View view = view_of(analysis, view_options(options, request, analysis));
-  if (options.json) return analysis_json(analysis, view);
-  if (options.json_lines) return analysis_json_lines(analysis, view);
+  if (options.json) return write_analysis_json(std::cout, analysis, view);
+  if (options.json_lines) return write_analysis_json_lines(std::cout, analysis, view);
   const auto format = parse_enum<TableFormat>("table format", options.table);
-  return format == TableFormat::text ? analysis_text(analysis, view, output_width())
-                                     : analysis_tables(analysis, view, format);
+  std::cout << (format == TableFormat::text ? analysis_text(analysis, view, output_width())
+                                            : analysis_tables(analysis, view, format));
 }
 
 /// All tensors, but for a table of the terminal that nobody asked to be complete: a tensor has a row for each
@@ -105,16 +107,14 @@ void count_updates(const AnalyzeRequest& request, Analysis& analysis) {
 
 void advise_on(Analysis& analysis) {
   std::vector<TensorFit> fits;
+  fits.reserve(analysis.tensors.size());
   for (AnalyzedTensor& tensor : analysis.tensors) {
     TensorFit& fit = tensor.report.fit;
-    if (analysis.averaging) fit = averaged(std::move(fit), *analysis.averaging);
-    fits.push_back(fit);
+    fits.push_back(analysis.averaging ? averaged(std::move(fit), *analysis.averaging) : std::move(fit));
   }
-  if (analysis.is_quantized) {
-    analysis.advice.verdict = blocks_verdict(analysis);
-  } else {
-    analysis.advice = advise(fits, analysis.format, analysis.advisor);
-  }
+  if (!analysis.is_quantized) analysis.advice = advise(fits, analysis.format, analysis.advisor);
+  for (std::size_t i = 0; i < fits.size(); ++i) analysis.tensors[i].report.fit = std::move(fits[i]);
+  if (analysis.is_quantized) analysis.advice.verdict = blocks_verdict(analysis);
 }
 
 /// --formats: nothing is advised, and the limit that was given is what is judged.
@@ -147,7 +147,7 @@ void run(const AnalyzeOptions& options) {
   advise_on(analysis);
   if (!request.page.empty() && !analysis.tensors.empty()) write_page(request, analysis);
   const bool empty = analysis.tensors.empty() && analysis.updates.empty();
-  if (!empty) std::cout << output_of(options, request, analysis);
+  if (!empty) print_analysis(options, request, analysis);
   throw Exit{std::max(analysis.status, judge_all(thresholds, analysis))};
 }
 

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <ostream>
+
 #include <halfscope/core/escape.hpp>
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/cli/analyze/analyze_blocks.hpp"
@@ -80,6 +83,14 @@ Json list_of(const Values& values, ToJson&& to_json) {
   return list;
 }
 
+/// A row as it stands in the list of a text; its last line has no end.
+std::string indented_twice(std::string_view row) {
+  std::string text;
+  for (const std::string_view line : split(row.substr(0, row.size() - 1), '\n'))
+    text += fmt::format("{}    {}", text.empty() ? "" : "\n", line);
+  return text;
+}
+
 /// Adds the advice on all tensors together to `json`.
 void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["joint_window_log2"] = window_json(analysis.advice.joint);
@@ -107,24 +118,31 @@ void add_files_json(Json& json, const Analysis& analysis) {
   json["files"] = analysis.files;
 }
 
-std::string analysis_json(const Analysis& analysis, const View& view) {
-  Json json{
-      {"format", to_string(analysis.format)},
-      {"tensors", list_of(view.tensors, [](const AnalyzedTensor* tensor) { return tensor_json(*tensor); })}};
+void write_analysis_json(std::ostream& out, const Analysis& analysis, const View& view) {
+  Json json{{"format", to_string(analysis.format)}, {"tensors", Json::array()}};
   add_advice(json, analysis, view);
   json["updates"] = list_of(analysis.updates, update_json);
-  return to_text(json);
+  const std::string text = to_text(json);
+  if (view.tensors.empty()) {
+    out << text;
+    return;
+  }
+  constexpr std::string_view key = "\"tensors\": [";
+  const std::size_t rows = text.find(key) + key.size();  // the second key, behind that of a plain format
+  out << std::string_view(text).substr(0, rows);
+  for (const AnalyzedTensor* tensor : view.tensors)
+    out << (tensor == view.tensors.front() ? "\n" : ",\n") << indented_twice(to_text(tensor_json(*tensor)));
+  out << "\n  " << std::string_view(text).substr(rows);
 }
 
-std::string analysis_json_lines(const Analysis& analysis, const View& view) {
-  std::string text;
+void write_analysis_json_lines(std::ostream& out, const Analysis& analysis, const View& view) {
   for (const AnalyzedTensor* tensor : view.tensors)
-    text += to_line({{"tensor", tensor_json(*tensor)}}) + "\n";
+    out << to_line({{"tensor", tensor_json(*tensor)}}) << "\n";
   for (const UpdateReport& update : analysis.updates)
-    text += to_line({{"update", update_json(update)}}) + "\n";
+    out << to_line({{"update", update_json(update)}}) << "\n";
   Json advice{{"format", to_string(analysis.format)}};
   add_advice(advice, analysis, view);
-  return text + to_line({{"all", advice}}) + "\n";
+  out << to_line({{"all", advice}}) << "\n";
 }
 
 }  // namespace halfscope

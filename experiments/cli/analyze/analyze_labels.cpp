@@ -48,7 +48,7 @@ void label_with_files(Analysis& analysis) {
 }
 
 void label_shortly(Analysis& analysis) {
-  std::map<std::string, int, std::less<>> uses;
+  std::map<std::string_view, int> uses;
   for (const AnalyzedTensor& tensor : analysis.tensors) ++uses[tensor.name];
   const std::size_t folder = common_folder(analysis);
   for (AnalyzedTensor& tensor : analysis.tensors) {

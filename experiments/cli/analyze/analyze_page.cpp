@@ -44,7 +44,7 @@ void write_page(const AnalyzeRequest& request, const Analysis& analysis) {
   ExplorerData data(analysis.format);
   std::vector<TensorFit> fits;
   for (const AnalyzedTensor& tensor : analysis.tensors) {
-    data.add(tensor.report.name, "", 0, tensor.counts);
+    data.add(tensor.report.name, "", 0, *tensor.counts);
     fits.push_back(tensor.report.fit);
   }
   data.advise(fits, analysis.advice);

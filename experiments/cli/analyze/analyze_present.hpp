@@ -1,6 +1,7 @@
 // Text of `halfscope analyze`: rows, window and verdict.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 
 #include "experiments/cli/analyze/analyze_view.hpp"
@@ -17,10 +18,11 @@ namespace halfscope {
 /// The tables alone, for other programs.
 [[nodiscard]] std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format);
 
-/// One document, as the contract of `analyze --json` has it.
-[[nodiscard]] std::string analysis_json(const Analysis& analysis, const View& view);
+/// One document, as the contract of `analyze --json` has it; a tensor at a time, as there may be hundreds of
+/// thousands.
+void write_analysis_json(std::ostream& out, const Analysis& analysis, const View& view);
 /// The same as JSON lines: each tensor, each update, and what is said of all of them.
-[[nodiscard]] std::string analysis_json_lines(const Analysis& analysis, const View& view);
+void write_analysis_json_lines(std::ostream& out, const Analysis& analysis, const View& view);
 
 /// Throws InvalidArgument where a file that is no page lies at `path`: a page replaces an older one alone, as
 /// FILE and PAGE are easily confused.

@@ -1,7 +1,8 @@
 // Keeps the sums of groups, and of single tensors nothing but their reports.
 #include "experiments/cli/analyze/analyze_rows.hpp"
 
-#include <iterator>
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace halfscope {
@@ -32,8 +33,9 @@ void Rows::take(const SummarisedTensor& found) {
   const bool has_blocks = file_->file->has_blocks(found.index);
   analysis_.is_quantized = analysis_.is_quantized || has_blocks;
   if (!group) {
-    singles_.push_back(row(name, file_->name, sums));
-    if (has_blocks) singles_.back().blocks = file_->file->findings(found.index, original);
+    AnalyzedTensor& single = analysis_.tensors.emplace_back(row(name, file_->name, sums));
+    if (has_blocks)
+      single.blocks = std::make_unique<BlockFindings>(file_->file->findings(found.index, original));
     return;
   }
   const auto [entry, is_new] = of_file_.try_emplace(*group, sums);
@@ -41,7 +43,7 @@ void Rows::take(const SummarisedTensor& found) {
 }
 
 void Rows::take(const CountedTensor& found) {
-  AnalyzedTensor& tensor = singles_.emplace_back();
+  AnalyzedTensor& tensor = analysis_.tensors.emplace_back();
   tensor.name = file_->file->tensors()[found.index].name;
   tensor.file = file_->name;
   tensor.matrix = found.shape;
@@ -51,15 +53,25 @@ void Rows::take(const CountedTensor& found) {
   if (!request_.page.empty()) tensor.counted.assign(found.formats.begin(), found.formats.end());
 }
 
+/// Room for all tensors of a large file at once: a list that grows is in memory twice.
+void Rows::begin(const SelectedFile& file) {
+  file_ = &file;
+  begin_ = analysis_.tensors.size();
+  const std::size_t needed = begin_ + file.tensors.size(), held = analysis_.tensors.capacity();
+  const bool has_groups = !request_.groups.patterns.empty() || request_.groups.same_name;
+  if (!has_groups && needed > held) analysis_.tensors.reserve(std::max(needed, 2 * held));
+}
+
 void Rows::end() {
-  std::move(singles_.begin(), singles_.end(), std::back_inserter(analysis_.tensors));
+  begin_ = analysis_.tensors.size();
   groups_.merge(of_file_);  // leaves the groups that other files have too
   for (const auto& [group, sums] : of_file_) groups_.at(group).add(sums);
   drop();
 }
 
 void Rows::drop() {
-  singles_.clear();
+  analysis_.tensors.erase(analysis_.tensors.begin() + static_cast<std::ptrdiff_t>(begin_),
+                          analysis_.tensors.end());
   of_file_.clear();
 }
 
@@ -85,9 +97,11 @@ AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const
                         .tensors = sums.tensors,
                         .beyond_fp32 = sums.beyond_fp32,
                         .report = report_tensor(name, sums.summary, request_.advisor),
-                        .reference = sums.reference,
-                        .counts = {}};
-  if (!request_.page.empty()) tensor.counts.add(sums.summary.histogram());
+                        .reference = sums.reference};
+  if (!request_.page.empty()) {
+    tensor.counts = std::make_unique<BinadeTotals>();
+    tensor.counts->add(sums.summary.histogram());
+  }
   return tensor;
 }
 

@@ -30,7 +30,7 @@ class Rows {
   Rows(const AnalyzeRequest& request, Analysis& analysis);
 
   /// The tensors that follow are those of `file`.
-  void begin(const SelectedFile& file) { file_ = &file; }
+  void begin(const SelectedFile& file);
   void take(const SummarisedTensor& found);
   void take(const CountedTensor& found);
   /// All of the file has been read.
@@ -49,7 +49,7 @@ class Rows {
   Analysis& analysis_;
   std::optional<TensorLookup> references_;
   const SelectedFile* file_ = nullptr;
-  std::vector<AnalyzedTensor> singles_;                // the file's tensors
+  std::size_t begin_ = 0;                              // place of the file's first tensor among all
   std::map<std::string, GroupSums> of_file_, groups_;  // by name
 };
 

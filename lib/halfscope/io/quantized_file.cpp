@@ -44,6 +44,9 @@ class ShownFile : public QuantizedFile {
     if (reading_.view == QuantizedView::values)
       for (const QuantizedLayout& layout : quantized_layouts) layout.read(parts_);
     std::set<std::string> left_out = parts_.taken();
+    const std::size_t most = parts_.tensors().size() + file_->tensors().size();
+    tensors_.reserve(most);  // a list that grows is in memory twice
+    origins_.reserve(most);
     for (const auto& tensor : parts_.tensors()) {
       left_out.insert(tensor->stored().name);
       tensors_.push_back(tensor->stored());
@@ -88,7 +91,7 @@ class ShownFile : public QuantizedFile {
   /// Source of a tensor that is shown: a quantized one, codes, or tensor `index` of the file.
   struct Origin {
     const QuantizedTensor* quantized = nullptr;
-    std::optional<CodeSource> codes{};
+    std::unique_ptr<const CodeSource> codes{};
     std::size_t index = 0;
   };
 
@@ -105,7 +108,7 @@ class ShownFile : public QuantizedFile {
     if (!source) return;
     left_out.insert(codes.name);  // no longer a skipped one
     tensors_.push_back({codes.name, DType::f32, source->shape, source->elements()});
-    origins_.push_back({nullptr, std::move(source), 0});
+    origins_.push_back({nullptr, std::make_unique<const CodeSource>(std::move(*source)), 0});
   }
 
   /// Sums of one block beside the original.
