@@ -27,7 +27,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, std::uint64_t& 
 
 /// Integers of which quantized weights, their zero points and indices are made.
 bool is_integer_type(std::string_view name) {
-  constexpr std::array<std::string_view, 5> names{"U8", "I8", "I16", "I32", "I64"};
+  constexpr std::array<std::string_view, 7> names{"U8", "I8", "I16", "U16", "I32", "U32", "I64"};
   return std::ranges::find(names, name) != names.end();
 }
 

@@ -43,7 +43,10 @@ std::optional<BlockLayout> fit_blocks(const std::vector<std::int64_t>& shape,
     layout.block_columns = std::max<std::int64_t>(layout.columns, 1);
     return layout;
   }
-  if (scales.size() + 1 == shape.size()) scales.push_back(1);  // a scale for each row
+  if (scales.size() + 1 == shape.size()) {  // a scale for each row
+    if (scales.empty() || scales.back() != shape[shape.size() - 2]) return std::nullopt;
+    scales.push_back(1);
+  }
   if (scales.size() != shape.size()) return std::nullopt;
   const std::size_t rank = shape.size();
   for (std::size_t i = 0; i + 2 < rank; ++i)

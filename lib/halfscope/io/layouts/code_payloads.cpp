@@ -61,10 +61,32 @@ class PayloadReader {
           "U8 with scales {} of type {} is UINT8 without its zero points, or four bits of a layout that is "
           "not known; convert it with the library that wrote it",
           excerpt(scale.name), source->type_name);
+    if (is_byte_ && !has_known_blocks(*source))
+      return fmt::format(
+          "four bits have a scale for 32 of them in MX, and for 16 in NVFP4; U8 of shape {} with scales {} "
+          "of shape "
+          "{} has others, and may be FP8 or FP6 as bytes",
+          to_string(half_shape()), excerpt(scale.name), to_string(source->shape));
     if (!scale.is_usual && largest_of(*source) > 1)
       return fmt::format("its scale {}, up to {:g}, may multiply or divide; rename it {} if it multiplies",
                          excerpt(scale.name), largest_of(*source), excerpt(name_ + "_scale"));
     return why_whole_undecided();
+  }
+
+  /// Whether bytes may be two codes of four bits each: MX has blocks of 32 under E8M0, NVFP4 of 16 under
+  /// E4M3.
+  [[nodiscard]] bool has_known_blocks(const CodeSource& scales) const {
+    const auto layout = fit_blocks(payload_.shape, scales.shape);
+    if (!layout) return true;  // refused as such
+    const std::int64_t block = scales.type_name == "F8_E8M0" ? 32 : 16;
+    return layout->block_rows == 1 && layout->block_columns == std::min(block, layout->columns);
+  }
+
+  /// The shape of the bytes.
+  [[nodiscard]] std::vector<std::int64_t> half_shape() const {
+    std::vector<std::int64_t> shape = payload_.shape;
+    if (!shape.empty()) shape.back() /= 2;
+    return shape;
   }
 
   [[nodiscard]] std::string why_whole_undecided() {

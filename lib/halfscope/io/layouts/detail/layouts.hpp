@@ -16,6 +16,8 @@ void read_bitsandbytes(FileParts& parts);
 void read_compressed_tensors(FileParts& parts);
 void read_integers(FileParts& parts);
 void read_scaled_codes(FileParts& parts);
+/// Leaves out what has a scale beside it and is of no layout above.
+void refuse_unknown_codes(FileParts& parts);
 
 struct QuantizedLayout {
   std::string_view name;
@@ -31,6 +33,7 @@ inline constexpr std::array quantized_layouts{
     QuantizedLayout{"compressed-tensors", read_compressed_tensors},
     QuantizedLayout{"integers with scales", read_integers},
     QuantizedLayout{"codes with scales", read_scaled_codes},
+    QuantizedLayout{"layouts that are not known", refuse_unknown_codes},
 };
 
 }  // namespace halfscope
