@@ -190,13 +190,13 @@ def _layer(rng: random.Random, index: int, size: int) -> tuple[str, str]:
     }[kind]
 
 
-def planted(seed: int, kind: str | None) -> Planted:
+def planted(seed: int, kind: str | None, faults: dict[str, Fault] = FAULTS) -> Planted:
     """A network of its own for each seed. kind: of the fault; None of a healthy network."""
     rng = random.Random(f"{seed} {kind}")
     size, batch, depth = rng.choice([8, 16, 24]), rng.choice([4, 6, 8]), rng.randint(2, 5)
     made = [_layer(rng, index, size) for index in range(depth)]
     body = [line for _, line in made]
-    fault = [] if kind is None else FAULTS[kind](rng)
+    fault = [] if kind is None else faults[kind](rng)
     if kind is not None:
         body.insert(0, "h = F.layer_norm(h, h.shape[-1:])")  # so that the numbers have the size that the fault needs
     at = rng.randint(1, len(body)) if kind is not None else 0

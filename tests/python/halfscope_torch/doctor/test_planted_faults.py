@@ -12,9 +12,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from halfscope.torch import diagnose
 from planted_faults import FAULTS, planted
 from typed_remedies import Judged, distance, is_near, judge, load, outcome
+from unforeseen_faults import UNFORESEEN
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 FORMATS = ("fp16", "bf16", "autocast", "autocast_bf16")
+EVERY = {**FAULTS, **UNFORESEEN}
 MOST = 10  # seeds that are tried for each network that FP16 harms
 
 
@@ -28,7 +30,7 @@ def judged(kind: str, first: int, number: int, folder: Path) -> list[Judged]:
 
 
 def judged_if_harmed(seed: int, kind: str, folder: Path) -> Judged | None:
-    source, path = planted(seed, kind), folder / "harmed.py"
+    source, path = planted(seed, kind, EVERY), folder / "harmed.py"
     path.write_text(source.source)
     exact = outcome(load(path), torch.float32)
     if not is_near(distance(exact, exact)):
@@ -61,6 +63,19 @@ def test_half_a_remedy_is_none(tmp_path: Path) -> None:
     """1 - p of FP32, whose logarithm in the format has a gradient that is 30 % off: the floor is infinite."""
     each = judge(planted(101, "near_one"), tmp_path)
     assert each.works and not each.is_wrong, each.report
+
+
+@pytest.mark.slow
+def test_faults_without_a_rule_are_named_and_healed(tmp_path: Path) -> None:
+    named, works, wrong = scores([each for kind in UNFORESEEN for each in judged(kind, 0, 6, tmp_path)])
+    assert wrong == [] and named >= 0.95 and works >= 0.85
+
+
+@pytest.mark.parametrize("kind", ["discounted", "finite_difference"])
+def test_some_faults_without_a_rule_are_healed(kind: str, tmp_path: Path) -> None:
+    """A constant's power, of which PyTorch rounds the constant; a difference in whose gradient two lines cancel."""
+    _, works, wrong = scores(judged(kind, 1000, 1, tmp_path))
+    assert wrong == [] and works == 1
 
 
 @pytest.mark.slow
@@ -101,8 +116,8 @@ def test_a_judge_sees_a_remedy_that_does_not_work(tmp_path: Path, monkeypatch: p
 
 
 def test_every_kind_of_fault_is_planted() -> None:
-    assert len(FAULTS) >= 23
-    for kind in FAULTS:
-        source = planted(0, kind)
+    assert len(FAULTS) >= 23 and len(UNFORESEEN) >= 14
+    for kind in EVERY:
+        source = planted(0, kind, EVERY)
         lines = source.source.splitlines()
         assert source.lines and all(lines[number - 1].strip() for number in source.lines)

@@ -19,7 +19,7 @@ from halfscope.torch.words import listed
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
 _SHORT = 6  # calls, a short region also in a small step
 _NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
-_FEW_LINES = 2  # whatever share of the calls they hold
+_FEW_LINES = 3  # whatever share of the calls they hold
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class _Rule:
     statistics: tuple[int, ...]
     typed: tuple[int, ...]
     compares: bool
+    raises: bool  # a constant, which a kernel of the format takes as the format's number
 
 
 @cache
@@ -61,7 +62,7 @@ def _rule(func: Any) -> _Rule:
     return _Rule(
         name, kind is Kind.UNTOUCHED, kind is Kind.EXACT and name not in _WITH_SCALARS, is_view or kind is Kind.VIEW,
         writes(func), () if line is None else line.statistics, () if line is None else line.typed,
-        name in _COMPARES,
+        name in _COMPARES, str(func) == "aten.pow.Scalar",
     )  # fmt: skip
 
 
@@ -134,6 +135,8 @@ class RoundingMode(TorchDispatchMode):
         if rule.compares and kinds and kinds[0][0] is Numbers.NARROW:
             args = (args[0], *(self.rounder.number(value) for value in args[1:]))
             kwargs = {key: self.rounder.number(value) for key, value in kwargs.items()}
+        if rule.raises and kinds and kinds[0][0] is Numbers.NARROW:
+            args = (self.rounder.number(args[0]), *args[1:])
         result = func(*args, **kwargs)
         if not rule.is_view:
             self._settle(rule, (args, kwargs), kinds, result)
