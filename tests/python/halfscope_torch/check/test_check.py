@@ -279,3 +279,28 @@ def test_what_may_not_be_checked_is_refused_in_one_line() -> None:
         check(model, step, format="fp17")
     with pytest.raises(TypeError, match="check: the model is compiled"):
         check(torch.compile(model), step)
+
+
+class Chaotic(nn.Module):
+    """A logistic map, which doubles round-off in each of its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(4, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.sigmoid(self.layer(x))
+        for _ in range(24):
+            h = 3.97 * h * (1 - h)
+        return h
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(0.01, "give the search more time: check(..., seconds=600)"), (30, "")])
+def test_alarms_without_a_line_are_one_finding_that_says_what_to_do(seconds: float, first: str) -> None:
+    model = Chaotic()
+    inputs = torch.randn(16, 4)
+    report = check(model, lambda: model(inputs).square().mean(), seconds=seconds)
+    assert len(report) >= 1 and str(report).startswith(first), report
+    assert not str(report).startswith("Nothing to change")
+    assert report.findings[0].sure

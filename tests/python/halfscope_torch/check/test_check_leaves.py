@@ -123,6 +123,26 @@ def test_what_functions_inside_of_functions_reach_is_kept() -> None:
     assert not any(map(torch.equal, before, [generator.get_state() for generator in generators]))
 
 
+class Nowhere:
+    """A proxy without an object behind it."""
+
+    @property
+    def __class__(self) -> type:
+        raise RuntimeError("no object")
+
+
+def test_objects_that_tell_nothing_are_passed_by() -> None:
+    model, nowhere, generator = nn.Linear(2, 2), Nowhere(), torch.Generator().manual_seed(1)
+    before = generator.get_state()
+
+    def loss() -> torch.Tensor:
+        assert nowhere is not None
+        return model(torch.randn(2, 2, generator=generator)).square().mean()
+
+    assert len(check(model, loss, format="autocast")) == 0
+    assert torch.equal(before, generator.get_state())
+
+
 def test_a_healthy_step_costs_few_runs_beside_the_doctor() -> None:
     torch.manual_seed(0)
     model, x, calls = nn.Linear(4, 4), torch.randn(8, 4), []

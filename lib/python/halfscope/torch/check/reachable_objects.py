@@ -23,14 +23,23 @@ def reachable_objects(function: Callable) -> list[Any]:
     for _ in range(_DEEPEST):
         following: list[Any] = []
         for each in level:
-            if id(each) in found or isinstance(each, _ENDS):
+            parts = None if id(each) in found else _parts_or_none(each)
+            if parts is None:
                 continue
             found[id(each)] = each
             if len(found) >= _MOST:
                 return list(found.values())
-            following.extend(_parts(each))
+            following.extend(parts)
         level = following
     return list(found.values())
+
+
+def _parts_or_none(each: Any) -> list[Any] | None:
+    """None of what has no parts, and of objects that do not even tell their type."""
+    try:
+        return None if isinstance(each, _ENDS) else list(_parts(each))
+    except Exception:  # a proxy of something that is not there
+        return None
 
 
 def _parts(each: Any) -> Iterator[Any]:

@@ -24,6 +24,11 @@ def is_healed(found: Diagnosis) -> bool:
 
 
 def findings_of(found: Diagnosis) -> list[Finding]:
-    """In the order of the step; a note that names no line comes last."""
-    noted = [Finding(ROUND_OFF, found.spread, sure="tried, as it says", about=found)] if found.spread else []
-    return [*(replace(advice, kind=advice.kind or UNHEALED, about=advice) for advice in found.findings), *noted]
+    """In the order of the step; round-off that no line explains comes last."""
+    told = [replace(advice, kind=advice.kind or UNHEALED, about=advice) for advice in found.findings]
+    return [*told, _spread(found)] if found.spread else list(told)
+
+
+def _spread(found: Diagnosis) -> Finding:
+    change = "no line is to change: train in FP32, or with larger batches"
+    return Finding(ROUND_OFF, change, found.spread, f"{found.runs} runs of the step", about=found)
