@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-_RIGHT, _TO_CHANGE, _BAD_INPUT = 0, 1, 2  # exit statuses
+_RIGHT, _TO_CHANGE, _BAD_INPUT, _UNSEEN = range(4)  # exit statuses; the last: the step could not be looked at
 _USAGE = "give SCRIPT.py:FUNCTION, whose function returns (model, loss) or (model, loss, optimizer)"
 
 
@@ -25,7 +25,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit status: 1 where there is something to change, 2 for bad input. Output of the script goes to stderr."""
+    """The exit status, by what is to change. Output of the script goes to stderr."""
     try:
         options = _parser().parse_args(arguments)
         with contextlib.redirect_stdout(sys.stderr):
@@ -34,7 +34,9 @@ def run(arguments: Sequence[str]) -> int:
         print(f"halfscope check: {error}", file=sys.stderr)
         return _BAD_INPUT
     print(report.to_json() if options.json else report)
-    return _TO_CHANGE if report.findings else _RIGHT
+    if report.findings:
+        return _TO_CHANGE
+    return _RIGHT if report.is_whole else _UNSEEN
 
 
 def _parser() -> argparse.ArgumentParser:

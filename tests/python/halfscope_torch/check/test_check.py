@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 
 from halfscope import reporting
 from halfscope.torch import check, watch
+from halfscope.torch.doctor.report import Diagnosis
 from planted_faults import FAULTS, planted
 from typed_remedies import distance, is_near, load, outcome
 
@@ -296,11 +298,68 @@ class Chaotic(nn.Module):
         return h
 
 
-@pytest.mark.parametrize(("seconds", "first"), [(0.01, "give the search more time: check(..., seconds=600)"), (30, "")])
-def test_alarms_without_a_line_are_one_finding_that_says_what_to_do(seconds: float, first: str) -> None:
+@pytest.mark.parametrize("seconds", [0.01, 30.0])
+def test_a_search_without_a_remedy_names_what_it_knows(seconds: float) -> None:
     model = Chaotic()
     inputs = torch.randn(16, 4)
     report = check(model, lambda: model(inputs).square().mean(), seconds=seconds)
-    assert len(report) >= 1 and str(report).startswith(first), report
-    assert not str(report).startswith("Nothing to change")
-    assert report.findings[0].sure
+    assert len(report) >= 1 and report.findings[0].place is not None and report.findings[0].sure, report
+
+
+def test_round_off_without_a_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Small(5)
+    found = Diagnosis(about="Looked at: x", alarms=(object(),), spread="Round-off is amplified.", runs=9)
+    monkeypatch.setitem(check.__globals__, "examine", lambda *_: found)
+    report = check(model, lambda: model.loss(1.0), format="autocast")
+    assert str(report).startswith("no line is to change: train in FP32, or with larger batches\n  Why: Round-off is")
+    assert "  Sure: 9 runs of the step" in str(report) and len(report) == 1
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam])
+def test_a_step_that_throws_its_gradients_away_is_looked_at(kind: type[torch.optim.Optimizer]) -> None:
+    """`zero_grad` stands last in many loops: then no gradient is left, and the loss has had its backward pass."""
+    model = Small(2)
+    optimizer = kind(model.parameters(), lr=0.1)
+
+    def step() -> torch.Tensor:
+        with torch.autocast("cpu", torch.float16):
+            loss = model.loss(1.0)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    report = check(model, step)
+    assert len(report) == 0 and "updates: " in report.about and "Error" not in report.about, report
+    assert "5 gradients" in report.about or "7 gradients" in report.about
+
+
+@pytest.mark.parametrize("result", [lambda _: None, lambda loss: float(loss.detach()), lambda _: {}])
+def test_a_function_that_returns_no_loss_is_told_so(result: Any) -> None:
+    model = Small(3)
+    report = check(model, lambda: result(model.loss(1.0)))
+    assert str(report).startswith("return the loss, as a tensor") and len(report) == 1
+
+
+def test_a_pass_without_a_backward_pass_is_called_so() -> None:
+    model = Small(4).requires_grad_(False)
+    report = check(model, lambda: model.loss(1.0), format="autocast")
+    assert str(report).startswith("Nothing to change: the forward pass in FP16 is FP32's but for round-off.")
+    assert "backward pass: no loss that depends on a weight came back" in report.about
+
+
+@pytest.mark.parametrize("how", ["weights", "autocast"])
+def test_the_format_is_the_one_that_the_step_has(how: str) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    inputs = torch.randn(8, 4)
+    if how == "weights":
+        model, inputs = model.bfloat16(), inputs.bfloat16()
+        with torch.no_grad():
+            model[0].bias[0] = 1e5  # beyond FP16, not beyond BF16
+
+    def loss() -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=how == "autocast"):
+            return model(inputs).square().mean() * 1e-12
+
+    report = check(model, loss)
+    assert str(report).startswith("Nothing to change: the step in BF16"), report

@@ -34,6 +34,11 @@ def nothing():
     return None
 
 
+def sparse():
+    table = torch.nn.Embedding(4, 2, sparse=True)
+    return table, lambda: table(torch.tensor([1])).square().mean()
+
+
 def one():
     return (model,)
 
@@ -75,8 +80,14 @@ def test_a_step_to_change_ends_with_1_and_its_json_has_the_line(script: Path) ->
     assert text.returncode == told.returncode == 1
     assert text.stdout.startswith("train.py:13: ")
     report = json.loads(told.stdout)
-    assert report["verdict"] == text.stdout[:-1] and report["findings"][0]["file"] == str(script)
+    assert text.stdout.split()[: len(report["verdict"].split())] == report["verdict"].split()
+    assert report["findings"][0]["file"] == str(script)
     assert (report["report"], report["findings"][0]["line"]) == ("check", 13)
+
+
+def test_a_step_that_cannot_be_looked_at_ends_with_3(script: Path) -> None:
+    done = command(f"{script}:sparse", "--format", "autocast")
+    assert done.returncode == 3 and done.stdout.startswith("Not known: the step in the format could not be looked at")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +95,7 @@ def test_a_step_to_change_ends_with_1_and_its_json_has_the_line(script: Path) ->
     [
         (["SCRIPT:nothing"], "SCRIPT: nothing() returns a value of type NoneType; give SCRIPT.py:FUNCTION, whose"),
         (["SCRIPT:one"], "SCRIPT: one() returns 1 value; give"),
-        (["SCRIPT:failing"], "train.py:25: RuntimeError: no data in this folder"),
+        (["SCRIPT:failing"], "train.py:30: RuntimeError: no data in this folder"),
         (["SCRIPT:absent"], "SCRIPT: it has no function absent; give"),
         (["SCRIPT:value"], "SCRIPT: it has no function value; give"),
         (["absent.py"], "absent.py: no such file; give"),

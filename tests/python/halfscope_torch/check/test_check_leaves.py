@@ -202,7 +202,7 @@ def test_an_error_of_the_doctor_is_said_and_the_rest_is_told(monkeypatch: pytest
     report = check(model, lambda: model(torch.ones(1, 4)).sum() * 1e-9, format="autocast")
     assert report.findings[0].kind == "loss scale" and "step: RuntimeError: planted" in report.about
     quiet = check(model, lambda: model(torch.ones(1, 4)).sum(), format="autocast")
-    assert str(quiet).startswith("Nothing to change: nothing was found in what could be looked at; the step in the")
+    assert str(quiet).startswith("Not known: the step in the format could not be looked at")
 
 
 def test_a_step_that_fails_is_named_with_its_line_beside_what_is_known() -> None:
@@ -220,7 +220,7 @@ def test_a_step_that_fails_is_named_with_its_line_beside_what_is_known() -> None
     first, *rest = report.findings
     assert first.kind == "error" and first.code == "h = self.layer(x)" and "RuntimeError" in first.why
     assert ["1e+09" in each.change for each in rest] == [True]
-    assert "not before the error above is gone" in report.about
+    assert "not before what stands above is changed" in report.about
 
 
 def test_two_batches_are_told_before_anything_else() -> None:

@@ -20,7 +20,7 @@ from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
-from halfscope.torch.words import number
+from halfscope.torch.words import counted, number
 
 _LATE = {UNHEALED: Rank.UNHEALED, ROUND_OFF: Rank.UNHEALED}
 
@@ -79,13 +79,16 @@ class _Course:
         elif notes.part("step as its script has it", self._look_at_own_step) and not notes.findings:
             self._look_at_step()
         elif notes.findings:
-            notes.unseen.append(("step in the format", f"not before the {notes.findings[0][1].kind} above is gone"))
+            notes.unseen.append(("step in the format", "not before what stands above is changed"))
         notes.part("constants", self._look_at_constants)
         notes.unseen.append(("others", "other batches, and damage that takes many steps"))
-        return notes.report(self._healthy_words())
+        is_whole = self._found is not None and self._found.is_healthy
+        return notes.report(self._healthy_words() if is_whole else "")
 
     def _look_at_step(self) -> None:
         notes = self._notes
+        if not self._subject.reaches_weights:
+            notes.unseen.append(("backward pass", "no loss that depends on a weight came back"))
         notes.part("step in FP32", self._look_at_fp32)
         notes.part("step", self._look_for_remedies)
         if self._exact is not None and self._exact.is_finite:
@@ -95,7 +98,9 @@ class _Course:
     def _look_at_state(self) -> None:
         findings, looked = ill_state(self._subject)
         self._notes.add(Rank.STATE, findings)
-        self._notes.looked.append(("state before the step", f"{looked} weights, buffers and tensors of optimizers"))
+        self._notes.looked.append(
+            ("state before the step", f"{counted(looked, 'tensor')} of weights, buffers, optimizers")
+        )
 
     def _look_at_own_step(self) -> None:
         self._notes.add(Rank.ERROR, run_twice(self._subject))
@@ -154,7 +159,5 @@ class _Course:
         return constant.place is None and "optimizer" in constant.change and any("optimizer" in each for each in told)
 
     def _healthy_words(self) -> str:
-        label = self._subject.format.label
-        if self._found is None or not self._found.is_healthy:
-            return "nothing was found in what could be looked at; the step in the format was not."
-        return f"the step in {label} is FP32's but for round-off."
+        part = "step" if self._subject.reaches_weights else "forward pass"
+        return f"the {part} in {self._subject.format.label} is FP32's but for round-off."

@@ -10,17 +10,22 @@ import torch
 
 from halfscope.torch.check.kept_objects import Keeper, keepers_of
 from halfscope.torch.check.reachable_objects import reachable_objects
+from halfscope.torch.doctor.outcomes import loss_in
 from halfscope.torch.private import without_function_modes, without_modes
 from halfscope.torch.wrapping import wrap_method
 
 
 @dataclass
 class Closure:
-    """prepare: called before each step, behind the state that is brought back."""
+    """prepare: called before each step, behind the state that is brought back.
+
+    detaches: the loss, of a step that has made its backward pass and thrown the gradients away.
+    """
 
     loss: Callable[[], Any]
     model: torch.nn.Module
     prepare: Callable[[], Any] = lambda: None
+    detaches: bool = False
     keepers: list[Keeper] = field(init=False)
     scalers: list[Any] = field(init=False)  # that the function can reach
     optimizers: list[torch.optim.Optimizer] = field(init=False)  # that have weights of the model
@@ -40,7 +45,12 @@ class Closure:
         with without_function_modes(), without_modes():
             self.restore()
             self.prepare()
-        return self.loss()
+        result = self.loss()
+        if not self.detaches:
+            return result
+        with without_function_modes(), without_modes():
+            loss = loss_in(result)
+            return None if loss is None else loss.detach()
 
     def restore(self) -> None:
         """Brings back what the function can reach outside of the model."""

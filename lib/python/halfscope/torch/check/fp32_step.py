@@ -74,16 +74,22 @@ class Fp32Step:
 
 
 def run_in_fp32(subject: Subject) -> Fp32Step:
-    """Notes in the subject the 16-bit types that the step asks for itself."""
-    program = subject.program()
-    counts = Observations(subject.format.name)
-    with Counter(subject.model, subject.scale, counts):
-        run = program.run(Trial(is_exact=True))
-    subject.own_types = frozenset(run.narrow_types | program.own_types)
+    """Notes in the subject the 16-bit types that the step asks for itself; counts anew where these are others."""
+    run, counts = _counted(subject)
+    subject.take_types(run.narrow_types | subject.narrow_weights)
+    if counts.format != subject.format.name:
+        run, counts = _counted(subject)
     totals = Totals(subject.format.name)
     totals.add(counts)
     updates, tensors = _updates(subject, run), len(totals.gradients())
     return Fp32Step(is_finite(run.outcome), totals.advise_scale(), updates, tensors, counts.unreadable)
+
+
+def _counted(subject: Subject) -> tuple[Run, Observations]:
+    counts = Observations(subject.format.name)
+    with Counter(subject.model, subject.scale, counts):
+        run = subject.program().run(Trial(is_exact=True))
+    return run, counts
 
 
 def _updates(subject: Subject, run: Run) -> dict[str, torch.Tensor]:

@@ -9,6 +9,15 @@ from enum import IntEnum
 from halfscope.reporting import Finding, Report
 from halfscope.torch.check.merged_findings import merged
 
+_UNSEEN = "Not known: the step in the format could not be looked at; nothing else was found."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CheckReport(Report):
+    """Result of `check`. is_whole: whether it has a finding, or the step in the format was looked at."""
+
+    is_whole: bool = True
+
 
 class Rank(IntEnum):
     """Order in which findings are told."""
@@ -43,11 +52,12 @@ class Notebook:
     def add(self, rank: Rank, findings: Iterable[Finding]) -> None:
         self.findings += [(rank, finding) for finding in findings]
 
-    def report(self, healthy: str) -> Report:
-        """healthy: the words behind "Nothing to change: " where there is no finding."""
+    def report(self, healthy: str) -> CheckReport:
+        """healthy: the words behind "Nothing to change: "; empty where the step in the format was not looked at."""
         ranked = [finding for _, finding in sorted(self.findings, key=lambda entry: entry[0])]
         found = merged(ranked)
         lines = []
         for head, parts in (("Looked at:", self.looked), ("Not looked at:", self.unseen)):
             lines += [head, *(f"  {name}: {text}" for name, text in parts)] if parts else []
-        return Report("check", tuple(found), "\n".join(lines), "" if found else f"Nothing to change: {healthy}")
+        text = "" if found else f"Nothing to change: {healthy}" if healthy else _UNSEEN
+        return CheckReport("check", tuple(found), "\n".join(lines), text, is_whole=bool(healthy or found))

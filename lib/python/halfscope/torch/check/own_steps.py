@@ -11,6 +11,7 @@ import torch
 from halfscope.reporting import Finding, Place
 from halfscope.torch.check.subject import Subject
 from halfscope.torch.doctor.kept_state import kept_state
+from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import loss_in
 from halfscope.torch.events.source import is_of_library, is_own
 
@@ -24,6 +25,9 @@ def run_twice(subject: Subject) -> list[Finding]:
     except Exception as error:
         return [_failed(error)]
     first, second = subject.losses
+    if math.isnan(first) and not subject.returns_tensors and not subject.makes_backward:
+        why = "the function returned no tensor and made no backward pass: there is nothing to compare"
+        return [Finding("loss", "return the loss, as a tensor", why, "run twice; the format was not tried")]
     if math.isclose(first, second, rel_tol=_SAME, abs_tol=1e-12) or not (math.isfinite(first) or math.isfinite(second)):
         return []
     why = f"two calls from the same weights, buffers and random numbers gave a loss of {first:.6g} and {second:.6g}"
@@ -34,19 +38,33 @@ def run_twice(subject: Subject) -> list[Finding]:
 def _loss(subject: Subject) -> float:
     """NaN of a step that returns none."""
     used: list[Any] = []
-    subject.closure.prepare = subject.closure.noting_scaler(used)
+    subject.closure.prepare, subject.closure.detaches = subject.closure.noting_scaler(used), False
     try:
         with kept_state(subject.model, list(_tensors(subject.model)), subject.optimizers):
-            loss = loss_in(subject.closure())
-            subject.makes_backward = any(weight.grad is not None for weight in subject.model.parameters())
-            if loss is not None and loss.requires_grad and not subject.makes_backward:
-                loss.float().sum().backward()
-            value = math.nan if loss is None else float(loss.detach().float().sum())
+            value = _run(subject)
     finally:
         subject.closure.prepare = lambda: None
         subject.closure.restore()
     subject.scaler = next((each for each in used if each.get_scale() != 1), None)
     return value
+
+
+def _run(subject: Subject) -> float:
+    weights = [weight for weight in subject.model.parameters() if weight.requires_grad]
+    made: list[torch.Tensor] = []  # weights that a backward pass has given a gradient
+    handles = [weight.register_post_accumulate_grad_hook(made.append) for weight in weights]
+    try:
+        result = subject.closure()
+        loss = loss_in(result)
+        subject.returns_tensors, subject.makes_backward = bool(tensors_in(result)), bool(made)
+        subject.closure.detaches = bool(made) and all(weight.grad is None for weight in weights)
+        if loss is not None and loss.requires_grad and not made:
+            loss.float().sum().backward()
+        subject.reaches_weights = bool(made)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return math.nan if loss is None else float(loss.detach().float().sum())
 
 
 def _tensors(model: torch.nn.Module) -> Any:

@@ -10,7 +10,7 @@ import torch
 
 from halfscope.formats import Format
 from halfscope.torch.check.closure import Closure
-from halfscope.torch.doctor.program import Program
+from halfscope.torch.doctor.program import TYPES, Program
 from halfscope.torch.private import is_compiled
 from halfscope.torch.steps.optimizers import optimizers_of
 
@@ -29,6 +29,8 @@ class Subject:
     format: Format
     own_types: frozenset[torch.dtype] = frozenset()  # 16-bit types that the step asks for itself
     makes_backward: bool = False
+    reaches_weights: bool = False  # by a backward pass, its own or one from the loss
+    returns_tensors: bool = False
     scaler: Any = None  # that scales the loss in the step
     losses: tuple[float, ...] = ()  # results of the step as its script has it
 
@@ -45,6 +47,13 @@ class Subject:
     def narrow_weights(self) -> frozenset[torch.dtype]:
         types = (torch.float16, torch.bfloat16)
         return frozenset(weight.dtype for weight in self.model.parameters() if weight.dtype in types)
+
+    def take_types(self, types: Iterable[torch.dtype]) -> None:
+        """Takes the format of 16-bit types that the model has, or the step asks for, as the doctor does."""
+        self.own_types = frozenset(types)
+        names = [name for name, type_ in TYPES.items() if type_ in self.own_types]
+        if names:
+            self.format = Format.of(names[0])
 
     @property
     def stores_format(self) -> bool:
@@ -77,7 +86,10 @@ def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
         raise TypeError(f"check: loss is of type {type(loss).__name__}; give a function without arguments: lambda: ...")
     closure = Closure(loss, model)
     optimizers = closure.optimizers if optimizer is None else _optimizers(optimizer)
-    return Subject(model, closure, optimizers, format, _format(format))
+    given = _format(format)
+    subject = Subject(model, closure, optimizers, format, given)
+    subject.take_types(subject.narrow_weights)
+    return subject
 
 
 def _optimizers(given: Any) -> list[torch.optim.Optimizer]:
