@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-from halfscope.torch import ablate, check, emulate, lint, watch
+from halfscope.torch import ablate, check, diagnose, emulate, lint, watch
 from json_schema import faults
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -70,9 +70,15 @@ def of_ablate() -> Any:
     return ablate(make, train, {"fp32": "fp32", "fp16": "fp16_pure"}, seeds=2)
 
 
+def of_diagnose(**options: Any) -> Any:
+    model = Masked()
+    return diagnose(model, lambda: model(torch.ones(4, 4)).square().mean(), **options)
+
+
 RESULTS = {
     "check": lambda: check(Masked(), lambda: 1.0 * Masked()(torch.ones(4, 4)).sum()),
     "lint": lambda: lint(Masked(), torch.optim.Adam(Masked().parameters())),
+    "diagnose": of_diagnose,
     "watch": of_watch, "emulate": of_emulate, "bisect": of_bisect, "ablate": of_ablate,
 }  # fmt: skip
 
@@ -94,10 +100,13 @@ def test_a_result_has_a_report_whose_keys_are_the_schemas(kind: str, capsys: pyt
     assert result._repr_html_().startswith("<pre")
 
 
-@pytest.mark.parametrize("kind", ["lint"])
+PLACED = {**RESULTS, "policy": lambda: of_diagnose(format="fp16_mixed")}
+
+
+@pytest.mark.parametrize("kind", ["lint", "watch", "emulate", "diagnose", "policy"])
 def test_a_finding_knows_its_file_and_its_line(kind: str) -> None:
     torch.manual_seed(0)
-    found = [each.to_dict() for each in RESULTS[kind]().report.findings]
+    found = [each.to_dict() for each in PLACED[kind]().report.findings]
     places = {(each["file"], each["line"]) for each in found if each["line"] is not None}
     text = Path(__file__).read_text().splitlines()
     assert len(places) == 1

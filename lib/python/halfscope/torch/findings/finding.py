@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfscope.reporting import Finding, wrapped
+from halfscope.reporting import Finding, Place, wrapped
 from halfscope.torch.operations.rules import label_of
 
-__all__ = ["Finding", "called", "digits", "in_percent", "located", "operation_of", "place_of", "short", "wrapped"]
+__all__ = ["Finding", "called", "digits", "in_percent", "operation_of", "place_of", "placed_at", "short", "wrapped"]
 
 
-def located(site: Any, change: str) -> tuple[str, str]:
-    """A change with its place, and the line as it is; site: None where no source is known."""
-    return (change, "") if site is None else (f"{site}: {change}", site.line.text)
+def placed_at(site: Any) -> dict[str, Any]:
+    """The line of a finding, and its text; site: None where no source is known."""
+    if site is None:
+        return {}
+    return {"place": Place(site.line.file, site.line.number, str(site)), "code": site.line.text}
 
 
 def place_of(made: Any) -> str:

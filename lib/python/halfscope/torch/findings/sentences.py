@@ -7,7 +7,7 @@ from typing import Any
 
 from halfscope.formats import Format
 from halfscope.torch.findings.fault import Fault
-from halfscope.torch.findings.finding import Finding, located
+from halfscope.torch.findings.finding import Finding, placed_at
 from halfscope.torch.findings.words import cause, why
 
 _CALL = "print(halfscope.torch.diagnose(model, loss))"
@@ -16,11 +16,10 @@ _SEARCHES = f"no remedy was tried: {_CALL} searches for one"
 
 def finding_of(fault: Fault, others: list[Fault], sure: str, change: str = "") -> Finding:
     """others: all faults of the step; change: what was tried and helped; without it the cause stands first."""
-    first, code = located(fault.made.site, change or cause(fault))
     text = why(fault, others)
     if change:
         text = f"{cause(fault)}. {text}".rstrip()
-    return Finding(fault.kind, first, text, sure, fault, code=code)
+    return Finding(fault.kind, change or cause(fault), text, sure, fault, **placed_at(fault.made.site))
 
 
 def seen_finding(fault: Fault, seen: str) -> Finding:

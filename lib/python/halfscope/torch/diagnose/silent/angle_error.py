@@ -8,7 +8,7 @@ from halfscope.torch.diagnose.recorder import InputChange
 from halfscope.torch.diagnose.silent.input_changes import words_of
 from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
-from halfscope.torch.findings.finding import Finding, digits, place_of
+from halfscope.torch.findings.finding import Finding, digits, place_of, placed_at
 
 _ANGLE = 0.05  # radians
 
@@ -33,17 +33,17 @@ def _words(steps: Steps, phase: Any, sure: str) -> Finding:
     made, error, _ = phase
     format = steps.session.format
     inputs = "; ".join(words_of(change, format) for change in steps.recorder.inputs.values() if not _is_small(change))
-    where = f"{made.site}: " if made.site is not None else ""
     step = f"; angles up to {digits(made.largest)} have a step of {digits(format.step_at(made.largest))} in "
     step += format.label
     return Finding(
         "angle",
-        f"{where}compute positions, frequencies and their product in FP32, and cast only the sine and cosine: "
+        "compute positions, frequencies and their product in FP32, and cast only the sine and cosine: "
         "positions.float() * frequencies.float(), frequencies stored in FP32",
         f"{place_of(made)}: its angle is off by {digits(error)} rad" + (f"; {inputs}" if inputs else step) + ".",
         sure,
         made,
         "angles in FP32",
+        **placed_at(made.site),
     )
 
 

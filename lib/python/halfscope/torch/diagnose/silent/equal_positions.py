@@ -5,7 +5,7 @@ from __future__ import annotations
 from halfscope.torch.diagnose.recorder import InputChange
 from halfscope.torch.diagnose.silent.input_changes import words_of
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, seen_alone
-from halfscope.torch.findings.finding import Finding
+from halfscope.torch.findings.finding import Finding, placed_at
 
 
 def _look(steps: Steps) -> list[InputChange]:
@@ -17,14 +17,14 @@ def _look(steps: Steps) -> list[InputChange]:
 
 
 def _words(steps: Steps, change: InputChange, sure: str) -> Finding:
-    where = "" if change.site is None else f"{change.site}: "
     return Finding(
         "input",
-        f"{where}keep these whole numbers in FP32 up to where they are embedded",
+        "keep these whole numbers in FP32 up to where they are embedded",
         f"{words_of(change, steps.session.format)}.",
         sure,
         change,
         "input in FP32",
+        **placed_at(change.site),
     )
 
 

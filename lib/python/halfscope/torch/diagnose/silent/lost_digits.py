@@ -7,7 +7,7 @@ import math
 from halfscope.torch.diagnose.observers.losses import Loss
 from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
-from halfscope.torch.findings.finding import Finding, called, digits, in_percent, located, place_of
+from halfscope.torch.findings.finding import Finding, called, digits, in_percent, place_of, placed_at
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.words import PARTIAL_SUMS
 
@@ -61,10 +61,8 @@ def _words(steps: Steps, loss: Loss, sure: str) -> Finding:
         before = "" if maker is None or maker.operation == made.operation else f"{called(maker.operation)} and "
         change = f"compute {before}{called(made.operation)} in FP32, on x.float(), so that they subtract exact numbers"
     behind = "" if maker is None else f". The operand is made by {place_of(maker)}"
-    change, code = located(made.site, change)
-    return Finding(
-        "lost digits", change, f"{place_of(made)}: {cause}{behind}.", sure, made, "operands in FP32", code
-    )  # fmt: skip
+    why = f"{place_of(made)}: {cause}{behind}."
+    return Finding("lost digits", change, why, sure, made, "operands in FP32", **placed_at(made.site))
 
 
 LOST_DIGITS = Silent("lost digits", _look, _trial, _words)

@@ -8,7 +8,7 @@ import torch
 
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
-from halfscope.torch.findings.finding import Finding, digits, located, place_of
+from halfscope.torch.findings.finding import Finding, digits, place_of, placed_at
 from halfscope.torch.operations.table import Trait, named
 
 _GAP = 0.01  # nat
@@ -34,10 +34,9 @@ def _trial(steps: Steps, seen: Any) -> float | None:
 def _words(steps: Steps, seen: Any, after: float) -> Finding:
     gap, head = seen
     format = steps.session.format
-    change, code = located(
-        None if head.module else head.site,
+    change = (
         f"keep {f'module {head.module}' if head.module else head.row} in FP32: model(...).float() is too late, the "
-        "product itself must not be rounded",
+        "product itself must not be rounded"
     )
     return Finding(
         "logits",
@@ -48,7 +47,7 @@ def _words(steps: Steps, seen: Any, after: float) -> Finding:
         f"tried, and they are off by {digits(after)} nat",
         head,
         "head in FP32",
-        code,
+        **placed_at(None if head.module else head.site),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from halfscope.torch.diagnose.observers.losses import Total
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, recorder_of
 from halfscope.torch.events.change import Override
-from halfscope.torch.findings.finding import Finding, digits, in_percent, located, place_of
+from halfscope.torch.findings.finding import Finding, digits, in_percent, place_of, placed_at
 
 
 def _look(steps: Steps) -> list[Total]:
@@ -31,13 +31,12 @@ def _words(steps: Steps, total: Total, sure: str) -> Finding:
     else:
         name = place_of(made)
         change = "keep the total in FP32, total.float(), or use one sum, which is FP32 inside: x.sum(), x.cumsum()"
-    change, code = located(made.site, change)
     return Finding(
         "total", change,
         f"{name}: a total of {len(total.rows)} terms, each rounded to {format.label}, is {digits(total.largest)}, in "
         f"FP32 {digits(total.exact)}, {in_percent(total.error)} off; at {digits(total.largest)} {format.label} has a "
         f"step of {digits(format.step_at(total.largest))}, and a term of {digits(total.term)} is rounded to that.",
-        sure, made, "total in FP32", code,
+        sure, made, "total in FP32", **placed_at(made.site),
     )  # fmt: skip
 
 
