@@ -74,7 +74,7 @@ def _require_one_environment(results: Path, experiments: list[Path]) -> None:
     """Machine and revision are those of all runs; data sets differ between experiments, and between runs of one."""
     first: tuple[Path, dict] | None = None
     for experiment in experiments:
-        of_data: dict[str, tuple[Path, Any]] = {}  # by key, of the first run that has it
+        of_data: dict[tuple[str, str], tuple[Path, Any]] = {}  # by key and data set, of the first run that has it
         for _, _, run in _run_folders(experiment):
             status = (run / "status").read_text().split()
             if status[:1] != ["DONE"]:
@@ -86,7 +86,8 @@ def _require_one_environment(results: Path, experiments: list[Path]) -> None:
                 if key.startswith(OF_DATA):
                     if key not in environment:
                         continue
-                    known = of_data.setdefault(key, (run, environment[key]))
+                    data_set = read_json(run / "config.json").get("dataset", "")
+                    known = of_data.setdefault((key, data_set), (run, environment[key]))
                 if environment.get(key) != known[1]:
                     raise ValueError(
                         f"{run}: its {key} is {environment.get(key)!r}, that of {known[0].relative_to(results)} "
@@ -95,8 +96,13 @@ def _require_one_environment(results: Path, experiments: list[Path]) -> None:
 
 
 def _write_environment(runs: list[RunFolder], made: Path) -> None:
-    """With what any of the runs says of its data."""
-    environment = {key: value for run in runs for key, value in read_json(run.path / ENVIRONMENT).items()}
+    """With what the runs say of their data, each once."""
+    environment: dict[str, Any] = {}
+    for run in runs:
+        for key, value in read_json(run.path / ENVIRONMENT).items():
+            known = environment.setdefault(key, value)
+            if key.startswith(OF_DATA) and str(value) not in str(known).split(" | "):
+                environment[key] = f"{known} | {value}"
     (made / ENVIRONMENT).write_text(json.dumps(environment, indent=2) + "\n", encoding="utf-8")
 
 

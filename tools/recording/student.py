@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import exp, lgamma, pi
 
-SLICES = 2000  # of Simpson's rule
+SLICES = 2000  # in Simpson's rule
 
 
 @cache

@@ -192,6 +192,22 @@ def test_what_is_no_record_is_refused_and_nothing_written(
     assert not (tmp_path / "kept").exists()
 
 
+def test_runs_on_several_data_sets_tell_each_of_them(tmp_path: Path, program: Path) -> None:
+    experiment = write_results(tmp_path / "results", seeds=2)
+    for arm, data_set in (("fp32", "pairs"), ("fp16_mixed", "numbers")):
+        for seed in range(2):
+            run = experiment / arm / f"seed{seed}"
+            write_json(run / "config.json", read(run / "config.json") | {"dataset": data_set})
+            write_json(run / "environment.json", read(run / "environment.json") | {"data_summary": f"of {data_set}"})
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    kept = read(tmp_path / "kept/master-copy/environment.json")
+    assert kept["data_summary"] == "of pairs | of numbers"
+    other = experiment / "fp32/seed1/environment.json"
+    write_json(other, read(other) | {"data_summary": "of other pairs"})
+    with pytest.raises(ValueError, match="its data_summary is 'of other pairs'"):
+        record_results(tmp_path / "results", tmp_path / "kept", program)
+
+
 def test_data_of_some_runs_are_told(tmp_path: Path, program: Path) -> None:
     experiment = write_results(tmp_path / "results", seeds=1)
     other = write_results(tmp_path / "results", seeds=1, name="other")
