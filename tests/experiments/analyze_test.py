@@ -134,6 +134,24 @@ class Analyze(WithFolder):
         self.assertEqual((zero["window_log2"], zero["any_scale"], zero["cosine"]), (None, True, None))
         self.assertIn("Any loss scale fits", self.analyze(path, "--include", "zero")["verdict"])
 
+    def test_weights_get_no_loss_scale(self):
+        layer = {"fc.weight": log_uniform(64, -8, -3, 1)}
+        for name, values in (("bn.running_var", [0.5] * 4), ("state.0.exp_avg_sq", [1e-9] * 4), ("ln.weight", [1.5] * 8)):
+            path = self.write("model.safetensors", {**layer, name: values})
+            result = self.analyze(path)
+            self.assertEqual((result["recommended_scale_log2"], result["joint_window_log2"]), (None, None))
+            self.assertIn(name, result["weights"])
+            text = self.run_ok("analyze", path)
+            self.assertTrue(text.startswith("Weights: --formats mxfp8_e4m3,nvfp4,mxfp4 compares formats"), text)
+            for word in ("GradScaler", "window"):
+                self.assertNotIn(word, text)
+            gradients = self.write("grads.safetensors", {**layer, name: values})
+            self.assertIn("GradScaler", self.run_ok("analyze", gradients))
+        doubt = self.run_ok("analyze", self.write("model.safetensors", layer), "--quiet")
+        self.assertIn("GradScaler", doubt)
+        self.assertIn("If these are weights: a loss scale has no effect on them; --formats", doubt)
+        self.assertNotIn("If these are weights", self.run_ok("analyze", self.write("grads.safetensors", layer), "--quiet"))
+
     def check_by_brute_force(self, path, result):
         tensors = read_safetensors(path)
         self.assertEqual({t["name"] for t in result["tensors"]}, set(tensors))

@@ -17,6 +17,7 @@
 #include <halfscope/stats/format_comparison.hpp>
 
 #include "experiments/cli/analyze/tensor_groups.hpp"
+#include "experiments/cli/analyze/weight_signs.hpp"
 #include "experiments/cli/exit_status.hpp"
 
 namespace halfscope {
@@ -85,8 +86,12 @@ struct Analysis {
   std::vector<UpdateReport> updates{};
   bool is_quantized = false;  ///< a tensor is quantized: no loss scale is advised on
   std::size_t unread = 0;     ///< quantized tensors that are not read
+  WeightSigns signs{};        ///< whether the tensors are weights
   Advice advice{};
   ExitStatus status = done;  ///< wrong_request where a file could not be read; its line is on stderr
+
+  /// Loss scales mean something for gradients alone.
+  [[nodiscard]] bool has_windows() const { return !is_quantized && !signs.reason(); }
 };
 
 /// A file and the tensors of it that are asked for.

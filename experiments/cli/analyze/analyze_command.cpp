@@ -112,9 +112,15 @@ void advise_on(Analysis& analysis) {
     TensorFit& fit = tensor.report.fit;
     fits.push_back(analysis.averaging ? averaged(std::move(fit), *analysis.averaging) : std::move(fit));
   }
-  if (!analysis.is_quantized) analysis.advice = advise(fits, analysis.format, analysis.advisor);
+  if (analysis.has_windows()) {
+    analysis.advice = advise(fits, analysis.format, analysis.advisor);
+    if (analysis.signs.are_in_doubt()) analysis.advice.verdict += say_weights_in_doubt();
+  }
   for (std::size_t i = 0; i < fits.size(); ++i) analysis.tensors[i].report.fit = std::move(fits[i]);
-  if (analysis.is_quantized) analysis.advice.verdict = blocks_verdict(analysis);
+  if (analysis.is_quantized)
+    analysis.advice.verdict = blocks_verdict(analysis);
+  else if (const auto reason = analysis.signs.reason())
+    analysis.advice.verdict = say_weights(*reason);
 }
 
 /// --formats: nothing is advised, and the limit that was given is what is judged.

@@ -96,6 +96,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["joint_window_log2"] = window_json(analysis.advice.joint);
   json["recommended_scale_log2"] = json_or_null(analysis.advice.recommended);
   if (analysis.is_quantized) json["quantized"] = true;
+  if (const auto reason = analysis.signs.reason()) json["weights"] = *reason;
   json["first_hurt"] = analysis.advice.first_hurt;
   const bool has_updates_alone = analysis.tensors.empty() && !analysis.updates.empty();
   json["verdict"] = has_updates_alone ? lost_words(analysis) : analysis.advice.verdict;

@@ -47,7 +47,7 @@ struct Extras {
 };
 
 Extras extras_of(const Analysis& analysis, const View& view) {
-  Extras extras{.windows = !analysis.is_quantized};
+  Extras extras{.windows = analysis.has_windows()};
   for (const AnalyzedTensor* tensor : view.tensors) {
     extras.groups |= tensor->file.empty();
     extras.references |= tensor->reference.has_value();
@@ -158,7 +158,7 @@ std::string advice_text(std::string_view verdict, std::size_t width) {
 /// Lines under the table, on its last column.
 std::string window_text(const Analysis& analysis, std::size_t width) {
   std::string text;
-  if (!analysis.is_quantized) text = fmt::format("window of all: {}\n", joint_window_words(analysis));
+  if (analysis.has_windows()) text = fmt::format("window of all: {}\n", joint_window_words(analysis));
   for (const std::string& line : {averaging_line(analysis), beyond_line(analysis)})
     if (!line.empty()) text += wrapped(line, width) + "\n";
   return text;
