@@ -41,7 +41,7 @@ def evidence() -> dict:
         training("lstm_sgd", "held_out", 1.2, None),
     ]
     predictors = [predictor(name, steps) for steps in ("first", "all") for name in NAMES]
-    return {"harmful": 0.05, "tolerance": 0.2, "predictors": predictors, "trainings": trainings}
+    return {"harmful": 0.05, "tolerance": 0.2, "predictors": predictors, "trainings": trainings, "advice": []}
 
 
 def experiment_with(folder: Path, summary: dict) -> Experiment:
@@ -66,3 +66,32 @@ def test_a_point_for_each_training_that_did_not_diverge(tmp_path: Path, evidence
 def test_no_evidence_no_figure(tmp_path: Path, evidence: dict) -> None:
     assert plotting.harm_by_predictor(experiment_with(tmp_path / "a", {})) is None
     assert plotting.harm_by_predictor(experiment_with(tmp_path / "b", {"harm": evidence | {"trainings": []}})) is None
+
+
+def windows_of(evidence: dict, use: int, seeds: list[list[bool]]) -> dict:
+    """A task that is trained at 2^-1, 2^0, ...; by scale, whether each seed was harmed."""
+    trainings = [
+        {**training("cnn_adam", "fitted", 1.0, 0.1), "seed": seed, "scale_log2": place - 1, "harmed": harmed}
+        for place, row in enumerate(seeds)
+        for seed, harmed in enumerate(row)
+    ]
+    advice = {"task": "cnn_adam", "format": "e4m10", "use_log2": use, "enough_from_log2": 0, "overflow_beyond_log2": 2}
+    return {"harm": evidence | {"trainings": trainings, "advice": [advice]}}
+
+
+def test_windows_show_the_scales_at_which_most_seeds_are_unharmed(tmp_path: Path, evidence: dict) -> None:
+    seeds = [[True, True, False], [True, False, False], [False] * 3, [True] * 3]  # 2^-1 to 2^2
+    for use, right in ((-3, False), (0, True), (1, True), (2, False), (7, False)):
+        summary = windows_of(evidence, use, seeds)
+        axes = plotting.usable_windows(experiment_with(tmp_path / f"at{use}", summary)).axes[0]
+        trained, usable, advised = axes.lines[:3]
+        assert list(trained.get_xdata()) == [-1, 2] and list(usable.get_xdata()) == [0, 1]
+        assert list(advised.get_xdata()) == [use] and (advised.get_marker() == "o") == right
+        assert axes.get_yticklabels()[0].get_text() == "cnn adam, e4m10"
+
+
+def test_windows_need_neighbouring_scales(tmp_path: Path, evidence: dict) -> None:
+    summary = windows_of(evidence, 0, [[False], [False]])
+    summary["harm"]["trainings"][1]["scale_log2"] = 1
+    assert plotting.usable_windows(experiment_with(tmp_path / "gaps", summary)) is None
+    assert plotting.usable_windows(experiment_with(tmp_path / "none", {})) is None

@@ -20,6 +20,7 @@ from halfscope.plotting.scaled_gradients import scaled_gradient_histogram
 from halfscope.plotting.scores import scoreboard
 from halfscope.plotting.small_gradients import small_gradients
 from halfscope.plotting.updates import lost_updates, ratio_histogram, update_ratio_histogram
+from halfscope.plotting.usable_windows import usable_windows
 from halfscope.plotting.windows import scale_windows
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "small_gradients",
     "sum_errors",
     "update_ratio_histogram",
+    "usable_windows",
     "value_histogram",
     "where_fp32_sums",
     "where_loss_scaling",

@@ -27,7 +27,12 @@ def draw(experiment: Experiment) -> list[Drawing]:
     """The figures for which there are records; of very many trainings at loss scales only what they say together."""
     evidence = plotting.harm_by_predictor(experiment)
     if evidence:
-        return [_drawing("harm_by_predictor", "Harm of each training against predictors of it", evidence)]
+        windows = plotting.usable_windows(experiment)
+        words = "Loss scales that do no harm, by task, and the advisor's"
+        return [
+            *([_drawing("usable_windows", words, windows)] if windows else []),
+            _drawing("harm_by_predictor", "Harm of each training against predictors of it", evidence),
+        ]
     if not any(experiment.runs.values()):
         return []
     candidates = (

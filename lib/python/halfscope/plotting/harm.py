@@ -54,8 +54,9 @@ def _draw(axes: Axes, predictor: dict, points: list[tuple[dict, float | None]], 
         x = [MOST if value is None else min(max(value, LEAST), MOST) for _, value in own]
         y = [100 * min(max(line["loss_ratio"] - 1, LEAST_HARM), MOST_HARM) for line, _ in own]
         axes.plot(x, y, MARKERS[own[0][0]["set"]], color=colour, markersize=4, alpha=0.7, linewidth=0, label=network)
-    axes.axvspan(predictor["low"], predictor["high"], color=RED, alpha=0.08, linewidth=0)
-    axes.axvline(predictor["threshold"], color=RED, linewidth=1)
+    if predictor["threshold"] is not None:
+        axes.axvspan(predictor["low"], predictor["high"], color=RED, alpha=0.08, linewidth=0)
+        axes.axvline(predictor["threshold"], color=RED, linewidth=1)
     fitted, held_out = predictor["fitted"], predictor["held_out"]
     counts = f"right in {fitted['right']} of {fitted['total']},\nheld out {held_out['right']} of {held_out['total']}"
     axes.text(LEAST, 97, counts, size=8, verticalalignment="top")
