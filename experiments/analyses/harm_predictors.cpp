@@ -43,13 +43,19 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+/// How many of `all` numbers that are uniform in a binade have this fraction field or a larger one.
+std::int64_t expected_from(std::uint32_t fraction, std::int64_t all) {
+  return std::llround(std::ldexp((0x1p23 - fraction) * static_cast<double>(all), -23));
+}
+
 /// For a cast to `format`.
 ExponentHistogram counted_for(const ExponentHistogram& histogram, const FloatFormat& format) {
   HistogramCounts counts = histogram.counts();
-  if (binade_edges(format) != binade_edges(histogram.format())) {
+  const BinadeEdges edges = binade_edges(format);
+  if (edges != binade_edges(histogram.format())) {
     for (BinadeCounts& binade : counts.binades) {
-      binade.rounds_to_overflow = binade.all;
-      binade.rounds_to_normal = 0;
+      binade.rounds_to_overflow = expected_from(edges.rounds_to_overflow, binade.all);
+      binade.rounds_to_normal = expected_from(edges.rounds_to_normal, binade.all);
     }
   }
   return ExponentHistogram(counts, format);

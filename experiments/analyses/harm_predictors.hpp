@@ -32,8 +32,8 @@ struct WatchedStep {
 };
 
 /// The watched steps of the run in `folder`, in order; none where it has no records. Gradients are those that
-/// arms cast to `format`. Records count at the edges of FP16: for another significand all of the highest
-/// binade counts as overflow, so that the largest scale may come out one binade too small.
+/// arms cast to `format`. Records count at the edges of FP16; for another significand magnitudes are taken to
+/// be uniform within their binade, so that the largest scale may come out a binade off.
 [[nodiscard]] std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder,
                                                           const FloatFormat& format = fp16);
 

@@ -135,6 +135,37 @@ TEST_CASE("the joint window is the intersection, and the largest scale with head
   CHECK(advise(tensors, fp16, {.tolerance = 0, .ceiling_log2 = 2}).recommended == 6);
 }
 
+TEST_CASE("a binade below overflow is left free, however narrow the window", "[advisor]") {
+  for (int width = 0; width < 6; ++width) {
+    const TensorFit fit = strict_fit("a", between(-24 - 3, 15 - 3 - width));  // fits 2^3 .. 2^(3 + width)
+    REQUIRE(fit.window() == ScaleWindow{3, 3 + width});
+    const Advice advice = advise(std::vector{fit}, fp16, strict);
+    INFO(width);
+    CHECK(advice.recommended == (width == 0 ? 2 : std::max(3, width)));
+    CHECK(advise(std::vector{fit}, fp16, {.tolerance = 0, .headroom_log2 = 0}).recommended == 3 + width);
+    if (width == 0)
+      check_says(advice.verdict,
+                 {"Loss scale 2^2: ", "2^3 alone fits the tensor", "no room above the largest value",
+                  "At 2^2 underflow costs a more than 0 % of its norm"});
+  }
+}
+
+TEST_CASE("where none fits all, nothing overflows at a scale that fits half of the tensors", "[advisor]") {
+  const TensorFit usual = strict_fit("usual", between(-20, 5));    // 2^-4 .. 2^10
+  const TensorFit faint = strict_fit("faint", between(-60, -50));  // from 2^36 on
+  const Advice advice = advise(std::vector{usual, usual, faint}, fp16, strict);
+  CHECK_FALSE(advice.joint);
+  CHECK(advice.recommended == 9);
+  REQUIRE(advice.outliers.size() == 1);
+  CHECK(advice.outliers[0].tensor.name == "faint");
+  check_says(advice.verdict,
+             {"Loss scale 2^9", "suits 2 of 3 tensors", "nothing overflows up to a factor of 2^1"});
+  // Where most need more, one loud tensor gets a scale of its own instead.
+  const Advice loud = advise(std::vector{usual, faint, faint}, fp16, strict);
+  CHECK(loud.recommended > 35);
+  CHECK(loud.outliers[0].tensor.name == "usual");
+}
+
 TEST_CASE("tiny tensors do not get an absurd scale", "[advisor]") {
   const Advice advice = advise(std::vector{strict_fit("a", between(-80, -75))}, fp16, strict);
   CHECK(advice.joint == ScaleWindow{56, 90});

@@ -63,9 +63,19 @@ ScaleWindow intersection(std::span<const TensorFit> tensors, Predicate&& agree) 
   return joint;
 }
 
-int choose(const ScaleWindow& window, const AdvisorOptions& options) {
+int choose_within(const ScaleWindow& window, const AdvisorOptions& options) {
   return std::clamp(std::min(window.high - options.headroom_log2, options.ceiling_log2), window.low,
                     window.high);
+}
+
+/// The largest scale that leaves a binade free where `overflow_high` is the largest without overflow: steps
+/// that were not watched have larger values, and an overflow costs the step, or the run.
+int below_overflow(int overflow_high, const AdvisorOptions& options) {
+  return overflow_high - std::min(options.headroom_log2, 1);
+}
+
+int choose(const ScaleWindow& window, const AdvisorOptions& options) {
+  return std::min(choose_within(window, options), below_overflow(window.high, options));
 }
 
 /// The scale that the windows of the most tensors contain.
@@ -85,29 +95,49 @@ int most_common_scale(std::span<const TensorFit> tensors) {
 
 Outlier outlier_of(const TensorFit& tensor, const AdvisorOptions& options) {
   if (const auto window = tensor.window()) {
-    return {tensor, Remedy::own_scale, choose(*window, options)};
+    return {tensor, Remedy::own_scale, choose_within(*window, options)};
   }
   return {tensor, tensor.fits_bf16 ? Remedy::bf16_range : Remedy::fp32_island, std::nullopt};
 }
 
+bool fits_at(const TensorFit& tensor, int scale_log2) {
+  return tensor.any_scale || (tensor.window() && tensor.window()->contains(scale_log2));
+}
+
+/// Where none fits all tensors: the largest scale with a binade free below overflow, if it fits half of those
+/// that ask for any; else the one that fits the most.
+int choose_for_most(std::span<const TensorFit> tensors, const AdvisorOptions& options) {
+  const int highest = below_overflow(largest_without_overflow(tensors), options);
+  const auto asking = std::ranges::count(tensors, false, &TensorFit::any_scale);
+  const auto fitting =
+      std::ranges::count_if(tensors, [&](const TensorFit& t) { return !t.any_scale && fits_at(t, highest); });
+  if (2 * fitting >= asking) return highest;
+  const int common = most_common_scale(tensors);
+  return choose_within(intersection(tensors, [&](const TensorFit& t) { return fits_at(t, common); }),
+                       options);
+}
+
 Advice advise_outliers(std::span<const TensorFit> tensors, const FloatFormat& format,
                        const AdvisorOptions& options) {
-  const int common = most_common_scale(tensors);
-  const auto agrees = [common](const TensorFit& tensor) {
-    return tensor.any_scale || (tensor.window() && tensor.window()->contains(common));
-  };
   Advice advice;
+  if (std::ranges::any_of(tensors, [](const TensorFit& tensor) { return tensor.window().has_value(); }))
+    advice.recommended = choose_for_most(tensors, options);
   for (const TensorFit& tensor : tensors) {
-    if (!agrees(tensor)) advice.outliers.push_back(outlier_of(tensor, options));
+    if (!advice.recommended || !fits_at(tensor, *advice.recommended))
+      if (!tensor.any_scale) advice.outliers.push_back(outlier_of(tensor, options));
   }
-  const bool someone = std::any_of(tensors.begin(), tensors.end(),
-                                   [](const TensorFit& tensor) { return tensor.window().has_value(); });
-  if (someone) advice.recommended = choose(intersection(tensors, agrees), options);
   advice.verdict = say_no_scale_fits(tensors, advice, format, options);
   return advice;
 }
 
 }  // namespace
+
+int largest_without_overflow(std::span<const TensorFit> tensors) {
+  int largest = largest_scale_log2;
+  for (const TensorFit& tensor : tensors)
+    if (!tensor.any_scale) largest = std::min(largest, tensor.overflow_high);
+  return largest;
+}
 
 std::optional<ScaleWindow> TensorFit::window() const {
   const int high = std::min(overflow_high, largest_scale_log2);

@@ -237,9 +237,9 @@ TEST_CASE("counts at FP16's edges tell the window of any format to a binade", "[
       counted.add(values);
       const TensorFit exact = fit_tensor("t", counted);
       INFO(name << " " << trial);
-      CHECK(std::abs(read.underflow_low - exact.underflow_low) <= (format.mantissa_bits == 10 ? 0 : 1));
-      CHECK(read.overflow_high <= exact.overflow_high);
-      CHECK(read.overflow_high >= exact.overflow_high - (format.mantissa_bits == 10 ? 0 : 1));
+      const int off = format.mantissa_bits == 10 ? 0 : 1;
+      CHECK(std::abs(read.underflow_low - exact.underflow_low) <= off);
+      CHECK(std::abs(read.overflow_high - exact.overflow_high) <= off);
     }
   }
 }
@@ -275,7 +275,7 @@ TEST_CASE("a scaler that moves its scale is no constant scale", "[harm]") {
   CHECK(evidence.scalers[0].harmed());
 }
 
-TEST_CASE("where no scale fits all tensors the advice is the scale of the most", "[harm]") {
+TEST_CASE("where no scale fits all tensors the advice is below overflow", "[harm]") {
   const TemporaryFolder folder;
   const Experiment experiment = one_task(folder, -10);
   const fs::path file = folder.path() / "a_fp32/seed0/histograms.jsonl";
@@ -286,7 +286,7 @@ TEST_CASE("where no scale fits all tensors the advice is the scale of the most",
   REQUIRE(evidence.advice.size() == 1);
   CHECK(evidence.advice[0].enough_from == 36);
   CHECK(evidence.advice[0].overflow_beyond == 25);
-  CHECK(evidence.advice[0].use == 22);
+  CHECK(evidence.advice[0].use == 24);
 }
 
 }  // namespace
