@@ -84,8 +84,7 @@ def test_the_verdict_says_how_often_its_rule_was_right() -> None:
     summary = Path(__file__).resolve().parents[2] / "experiments/recorded/cpu/advice-validity/summary.json"
     evidence = json.loads(summary.read_text())["harm"]
     assert evidence["tolerance"] == halfscope.advice.TOLERANCE
-    right, total = (evidence["advisor"][key] + evidence["advisor_held_out"][key] for key in ("right", "total"))
-    words = f"this rule was right in {right} of {total} trainings, the best constant in "
+    words = f"Sure: such a scale was right in {len(evidence['advice'])} of {len(evidence['advice'])} tasks in FP16"
     assert words in halfscope.advise_scale(TENSORS).verdict
     assert words not in halfscope.advise_scale(TENSORS, tolerance=0.1).verdict
     assert words not in halfscope.advise_scale(TENSORS, format="fp8_e5m2").verdict
@@ -95,7 +94,7 @@ def test_no_single_scale() -> None:
     apart = {"low": np.full(9, 2.0**-60, np.float32), "high": np.full(9, 2.0**10, np.float32)}
     advice = halfscope.advise_scale(apart)
     assert advice.joint_window_log2 is None and advice.enough_from_log2 is None
-    assert advice.recommended_scale_log2 in {36, 2}  # 2^-60 fits from 2^36 on, 2^10 up to 2^5
+    assert advice.recommended_scale_log2 == 4  # 2^-60 fits from 2^36 on, 2^10 up to 2^5: half of that overflows nothing
     assert "no single scale fits" in advice.verdict and advice.verdict.splitlines()[0] in repr(advice)
     (outlier,) = advice.outliers
     assert (outlier.name, outlier.remedy) in {("low", "own_scale"), ("high", "own_scale")}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import mean, stdev
 
-from recording.advice_tasks import Task, read_tasks
+from recording.advice_tasks import NARROW, Task, read_tasks
 from recording.student import student_95
 from recording.text_tables import aligned
 
@@ -88,6 +88,7 @@ def choices(tasks: list[Task]) -> dict[str, Chooses]:
         "1, no scaling": constant(0),
         "largest / 16": lambda task: task.overflow_beyond - 4,
         "largest power without overflow": lambda task: task.overflow_beyond,
+        "half of it": lambda task: task.overflow_beyond - 1,
     }
 
 
@@ -103,9 +104,9 @@ def best_to_type(tasks: list[Task]) -> int:
     return best[len(best) // 2]
 
 
-def choice_table(tasks: list[Task]) -> str:
+def choice_table(tasks: list[Task], title: str = "scale to type") -> str:
     """The scale that each rule types: tasks in which it is right, and binades between it and the usable scales."""
-    rows = [("scale to type", "scales", "right", "% right", "the advisor is better by", "binades outside the window")]
+    rows = [(title, "scales", "right", "% right", "the advisor is better by", "binades outside the window")]
     ours_right = right_by_task(tasks, advised)
     for name, rule in choices(tasks).items():
         scales, right = [rule(task) for task in tasks], right_by_task(tasks, rule)
@@ -132,9 +133,14 @@ def _right(right: list[bool]) -> tuple[str, str]:
 
 
 def advice_rules(folder: Path, *experiments: str) -> str:
-    """Both tables of an experiment's tasks, or of several experiments' together.
+    """Both tables of an experiment's tasks, or of several experiments' together; and the second of the tasks alone on
+    which no part of the advisor was chosen, where an experiment says which these are.
 
     folder: experiments/recorded.
     """
     tasks = [task for experiment in experiments for task in read_tasks(folder, experiment)]
-    return f"{harm_table(tasks)}\n\n{choice_table(tasks)}"
+    tables = [harm_table(tasks), choice_table(tasks)]
+    held_out = [task for task in tasks if task.is_held_out]
+    if NARROW in experiments:
+        tables.append(choice_table(held_out, "scale to type, tasks held out"))
+    return "\n\n".join(tables)

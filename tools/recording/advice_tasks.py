@@ -23,6 +23,7 @@ class Task:
     trainings: tuple[tuple[int, bool], ...]  # the scale, and whether it did harm or diverged
     scaler_harms: tuple[bool, ...] = ()  # by seed, of a dynamic scaler
     format: str = "fp16"
+    is_held_out: bool = False
 
     @property
     def scales(self) -> list[int]:
@@ -58,9 +59,13 @@ class Task:
 
 
 def read_tasks(folder: Path, experiment: str = WIDE) -> list[Task]:
-    """folder: experiments/recorded."""
+    """Tasks that some scale does no harm to.
+
+    folder: experiments/recorded.
+    """
     harm = read_json(folder / CPU / experiment / "summary.json")["harm"]
-    return [
+    held_out = {line["task"] for line in harm["trainings"] if line.get("set") == "held_out"}
+    tasks = [
         Task(
             advice["task"],
             advice["enough_from_log2"],
@@ -73,6 +78,8 @@ def read_tasks(folder: Path, experiment: str = WIDE) -> list[Task]:
             ),
             tuple(line["harmed"] for line in harm.get("scalers", []) if line["task"] == advice["task"]),
             advice.get("format", "fp16"),
+            advice["task"] in held_out,
         )
         for advice in harm["advice"]
     ]
+    return [task for task in tasks if task.usable]
