@@ -9,7 +9,7 @@
 
 namespace halfscope {
 
-/// What tensors say of themselves. Weights and their gradients mostly have the same names and sizes, so that
+/// Names and values of tensors, by which weights are told. Weights and their gradients mostly have the same names and sizes, so that
 /// there often is no sign at all.
 class WeightSigns {
  public:
