@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,6 @@ from halfscope.formats import Format
 from halfscope.torch.diagnose.recorder import Recorder
 from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
-from halfscope.torch.events.change import Override
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.snapshot import Snapshot
 from halfscope.torch.tensors.elements import HALF
@@ -56,11 +55,11 @@ class Session:
     def __post_init__(self) -> None:
         self.before = Snapshot.of(self.trainee)
 
-    def run(self, overrides: dict[str, Override] | None = None, policy: Policy | None = None) -> Outcome:
-        """The step in the format, with remedies where given."""
+    def run(self, in_fp32: Iterable[str] = (), policy: Policy | None = None) -> Outcome:
+        """The step in the format. in_fp32: rows of operations that are computed so."""
         recorder = Recorder(self.format, self.scale)
         options = Options(
-            compare_steps=frozenset({1}), every=1, attention=self.attention, changes=dict(overrides or {}),
+            compare_steps=frozenset({1}), every=1, attention=self.attention, in_fp32=frozenset(in_fp32),
             observers=recorder.observers,
         )  # fmt: skip
         emulation = Emulation(self.trainee, policy or self.policy, options)

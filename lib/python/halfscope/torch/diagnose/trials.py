@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.events.change import Override
 from halfscope.torch.findings.fault import Fault, Made
 from halfscope.torch.findings.finding import Finding, called
 from halfscope.torch.findings.magnitudes import NEAR
@@ -16,7 +15,7 @@ _MOST_FAULTS, _MOST_SOURCES = 6, 3
 _OUTPUT = 0.1  # relative error that a change may leave in the model's result, and in the loss
 _UNTRIED = "seen in the step; no change was tried, since the weights have 16 bits themselves"
 
-Trial = dict[str, Override]
+Trial = frozenset[str]  # rows of operations in FP32
 
 
 def faults_of(outcome: Outcome) -> list[Fault]:
@@ -64,7 +63,7 @@ def mend(session: Session, first: Outcome, exact: Outcome) -> list[Finding]:
 
 def _mended(session: Session, fault: Fault, wide: Trial, exact: Outcome) -> Iterator[tuple[str, Trial, Outcome]]:
     for words, rows in _candidates(fault):
-        trial = {**wide, **{row: Override(is_wide=True) for row in rows}}
+        trial = wide | frozenset(rows)
         outcome = session.run(trial)
         excuse_unused(outcome, exact)
         left = faults_of(outcome)

@@ -1,14 +1,12 @@
-"""Decision on an operation: in the format of its place or in FP32, and with which change of a trial."""
+"""Decision on an operation: in the format of its place or in FP32."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.widths import Widths
-from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place
 from halfscope.torch.operations.table import Kind, Operation, autocast_list
@@ -30,7 +28,6 @@ class Precision(Enum):
 @dataclass(frozen=True)
 class Decision:
     precision: Precision
-    change: Override | None = None  # a trial's
 
     @property
     def is_wide(self) -> bool:
@@ -38,14 +35,14 @@ class Decision:
 
 
 class Decisions:
-    """The one place for lists of autocast, rules for operations, promotion, and changes of a trial.
+    """The one place for lists of autocast, rules for operations, promotion, and trials of FP32.
 
     It asks for formats, marks and types, never for numbers.
     """
 
-    def __init__(self, policy: Policy, places: Places, widths: Widths, changes: Mapping[str, Override]) -> None:
-        """changes: by row, as `Places.row` names results."""
-        self._policy, self._places, self._widths, self._changes = policy, places, widths, changes
+    def __init__(self, policy: Policy, places: Places, widths: Widths, in_fp32: frozenset[str]) -> None:
+        """in_fp32: operations that a trial computes so, by row, as `Places.row` names results."""
+        self._policy, self._places, self._widths, self._in_fp32 = policy, places, widths, in_fp32
 
     def check(self, line: Operation, place: Place) -> None:
         """Raises UnknownOperation for an operation that the policy refuses."""
@@ -54,9 +51,8 @@ class Decisions:
 
     def of_forward(self, line: Operation, place: Place, args: tuple, number: int, in_place: bool) -> Decision:
         """number: of the operation among those of its name in the module's call."""
-        change = self._changes.get(self._places.row(place, line.name, number)) if self._changes else None
-        if change is not None and change.is_wide:
-            return Decision(Precision.FP32_KEPT, change)
+        if self._in_fp32 and self._places.row(place, line.name, number) in self._in_fp32:
+            return Decision(Precision.FP32_KEPT)
         chosen = autocast_list(line, self._policy)
         if self._policy.fp32_parameters and self._places.autocast_is_off and self._widths.has_wide(args, place):
             chosen = "deny"
@@ -64,11 +60,11 @@ class Decisions:
             line, args, in_place
         )
         if is_cast_up:
-            return Decision(Precision.FP32_KEPT, change)
+            return Decision(Precision.FP32_KEPT)
         is_wide = self._is_listed(line, place, args, chosen) or (
             line.kind is not Kind.EXACT and self._policy.operations.keep(place.module, line, number)
         )
-        return Decision(Precision.FP32 if is_wide else Precision.FORMAT, change)
+        return Decision(Precision.FP32 if is_wide else Precision.FORMAT)
 
     def of_backward(self, line: Operation, place: Place, args: tuple, forward: Forward | None) -> Decision:
         """In the precision of the forward operation, where that is known."""
@@ -82,7 +78,7 @@ class Decisions:
 
     def keeps(self, row: str) -> bool:
         """Whether a trial leaves out a cast that the model makes itself."""
-        return row in self._changes and self._changes[row].is_wide
+        return row in self._in_fp32
 
     def _is_listed(self, line: Operation, place: Place, args: tuple, chosen: str) -> bool:
         """Whether a list of autocast has it in FP32."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from halfscope.torch.emulate.ranks.data_parallel import ALL_REDUCE, Wire
 from halfscope.torch.emulate.ranks.shard_operations import ShardOperations
 from halfscope.torch.emulate.step import Step
 from halfscope.torch.emulate.widths import Widths
-from halfscope.torch.events.change import Override
 from halfscope.torch.events.nodes import Forward
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
@@ -43,7 +41,7 @@ class ModeOptions:
     strict: bool = False  # whether operations without a rule are refused
     attention_scale: float = 1.0  # for the probabilities of tiled attention
     without_rule: dict[str, str] = field(default_factory=dict)  # to be filled: operations, and the first module of each
-    changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row
+    in_fp32: frozenset[str] = frozenset()  # operations that a trial computes so, by row
     operands: OperandBook = field(default_factory=OperandBook)  # to be filled: operands in formats of their own
     wire: Wire | None = None  # for a model that several ranks train
     shards: ShardOperations | None = None  # for a model that they share
@@ -77,12 +75,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         self._results = Results(caster, parameters, self.marks, self.operands, computation)
         self.weight_gradient = self._results.weight_gradient
         self._widths = Widths(policy, parameters, self.marks)
-        self._decisions = Decisions(policy, places, self._widths, options.changes)
+        self._decisions = Decisions(policy, places, self._widths, options.in_fp32)
         self.is_narrow = self._widths.is_narrow
         self._half = HalfTensors(caster, parameters.owner, options.attention_scale, self._product_operands)
         self.updates = Updates(caster, parameters)
         self._lines: dict[Any, Operation] = {}
-        self._has_numbers = policy.operations.has_numbers or bool(options.changes)
+        self._has_numbers = policy.operations.has_numbers or bool(options.in_fp32)
         self._without_rule: dict[Any, Operation] = {}  # lines of the table without a rule, or None's
         self._active = policy.base.rounds or any(policy.at(name).rounds for name, _ in places.modules())
 
@@ -215,17 +213,12 @@ class EmulatedArithmetic(TorchDispatchMode):
         line, args, kwargs = call.line, call.args, call.kwargs
         count, written = self._count(line, place), is_in_place(call.func)
         decision = self._decisions.of_forward(line, place, args, count.number, written)
-        change = decision.change
         self._note(call, place, count, decision.is_wide)
         self._product_operands.note(call, place)
-        if change is not None:
-            args, kwargs = change.arguments(args, kwargs)
         if decision.is_wide:
             result = self._results.outside(call, args, kwargs)
         else:
             result = self._results.forward(call, place, args, kwargs)
-        if change is not None:
-            result = change.result(result)
         if decision.precision is Precision.FP32_KEPT:
             self._results.mark_wide(result, is_gradient=False)
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,6 @@ from halfscope.torch.emulate.twins.exact import Exact
 from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.twins.zeros import Zeros
-from halfscope.torch.events.change import Override
 from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Computed
 from halfscope.torch.policy import FP32, Policy
@@ -58,7 +57,7 @@ class Options:
     attention: str = "fused"
     floor: bool = False  # for compared steps
     gradient_accumulator: str | None = None  # the format in which gradients are added up
-    changes: Mapping[str, Override] = field(default_factory=dict)  # a trial's, by row: operations computed otherwise
+    in_fp32: frozenset[str] = frozenset()  # operations that a trial computes so, by row
     observers: tuple[Observer, ...] | None = None  # told of compared steps, in place of the training's own
     zeros: bool = False  # whether each zero of a weight gradient gets a cause
 
@@ -100,7 +99,7 @@ class EmulatedTraining:
         if self._rounds and is_data_parallel(trainee.model):
             findings.wire = self._wire = Wire(trainee.model, policy.base.weight_gradient, self._caster)
         mode_options = ModeOptions(
-            options.strict, self._attention.scale, findings.without_rule, options.changes, findings.operands,
+            options.strict, self._attention.scale, findings.without_rule, options.in_fp32, findings.operands,
             self._wire, self._shards(),
         )  # fmt: skip
         self._mode = EmulatedArithmetic(policy, self._places, self._caster, self._parameters, mode_options)

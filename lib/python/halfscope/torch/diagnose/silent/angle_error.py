@@ -7,7 +7,6 @@ from typing import Any
 from halfscope.torch.diagnose.recorder import InputChange
 from halfscope.torch.diagnose.silent.input_changes import words_of
 from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recorder_of
-from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, place_of, placed_at
 
 _ANGLE = 0.05  # radians
@@ -24,7 +23,7 @@ def _trial(steps: Steps, phase: Any) -> str:
     made, error, sources = phase
     casts = [name.removesuffix(".input") for name in steps.recorder.inputs]
     rows = (made.row, *(source.row for source in sources), *casts)
-    again = steps.session.run({row: Override(is_wide=True) for row in rows})
+    again = steps.session.run(rows)
     after = max((found for _, found, _ in recorder_of(again).phases), default=0.0)
     return f"tried, and the angle is off by {digits(after)} rad" if after < error / 2 else "not sure: tried, no better"
 

@@ -6,7 +6,6 @@ import math
 
 from halfscope.torch.diagnose.observers.losses import Loss
 from halfscope.torch.diagnose.silent.silent import UNTRIED, Silent, Steps, recorder_of
-from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, called, digits, in_percent, place_of, placed_at
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.words import PARTIAL_SUMS
@@ -32,7 +31,7 @@ def _trial(steps: Steps, loss: Loss) -> str:
         return UNTRIED
     before = [made for made in (loss.made, loss.maker) if made is not None]
     before += [made for made in loss.sources if made.operation not in PRODUCTS]
-    again = steps.session.run({made.row: Override(is_wide=True) for made in before})
+    again = steps.session.run(made.row for made in before)
     if any(found.made.row == loss.made.row for found in recorder_of(again).losses.found):
         return "not sure: tried in FP32, and the result was still off"
     if again.loss is None or steps.exact.loss is None:

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, recorder_of
-from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, place_of, placed_at
 from halfscope.torch.operations.table import Trait, named
 
@@ -26,7 +25,7 @@ def _look(steps: Steps) -> list[Any]:
 def _trial(steps: Steps, seen: Any) -> float | None:
     """The error with the product in FP32."""
     gap, head = seen
-    again = steps.session.run({head.row: Override(is_wide=True)})
+    again = steps.session.run([head.row])
     after = (recorder_of(again).log_softmax_error or (gap, []))[0]
     return None if after > 0.7 * gap else float(after)
 

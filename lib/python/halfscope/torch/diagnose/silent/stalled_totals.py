@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from halfscope.torch.diagnose.observers.losses import Total
 from halfscope.torch.diagnose.silent.silent import Silent, Steps, recorder_of
-from halfscope.torch.events.change import Override
 from halfscope.torch.findings.finding import Finding, digits, in_percent, place_of, placed_at
 
 
@@ -15,7 +14,7 @@ def _look(steps: Steps) -> list[Total]:
 def _trial(steps: Steps, total: Total) -> str:
     if steps.session.is_half or total.made.site is None:
         return "counted over the step; not tried"
-    again = steps.session.run({row: Override(is_wide=True) for row in total.rows})
+    again = steps.session.run(total.rows)
     if any(str(found.made.site) == str(total.made.site) for found in recorder_of(again).losses.stalled):
         return "not sure: tried in FP32, and the total was still off"
     if again.loss is None or steps.exact.loss is None:
