@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from halfscope.torch.diagnose.session import Outcome, Session
@@ -22,7 +21,6 @@ from halfscope.torch.policy import Policy
 # On a step that is healthy, and on one that is not, of which the cause alone is told: the search has tried remedies.
 _OF_HEALTHY = (ANGLE_ERROR, EQUAL_POSITIONS, CHANGED_CONSTANTS, ROUNDED_LOGITS, STALLED_TOTALS, LOST_DIGITS)
 _OF_SPOILED = (ANGLE_ERROR, EQUAL_POSITIONS, CHANGED_CONSTANTS, STALLED_TOTALS)
-_SITE = re.compile(r"^\S+:\d+: ")  # which the cause has already
 _AUTOCAST = {"fp16": "autocast_cuda", "bf16": "autocast_cpu"}
 
 
@@ -56,6 +54,5 @@ def _notes(report: Diagnosis, program: Program) -> tuple[list[str], int]:
 def _sentence(finding: Finding) -> str:
     """The cause, and the change where one was tried."""
     if not finding.why:
-        return f"{finding.change}."
-    change = _SITE.sub("", finding.change)
-    return f"{finding.why} {change[:1].upper()}{change[1:]}: {finding.sure}."
+        return f"{'' if finding.place is None else f'{finding.place}, '}{finding.change}."
+    return f"{finding.why} {finding.change[:1].upper()}{finding.change[1:]}: {finding.sure}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ from halfscope.torch.diagnose.recorder import Recorder
 from halfscope.torch.diagnose.session import Outcome, Session
 from halfscope.torch.findings.finding import Finding
 
+_SITE = re.compile(r"^\S+:\d+, ")  # which a finding with a place shows in front
 UNTRIED = "seen in the step; not tried, since the weights have 16 bits themselves"
 
 
@@ -78,4 +80,5 @@ def _told(finding: Finding) -> Finding:
     """With the cause in place of a change that was not tried, or that did not help."""
     if finding.sure.startswith("tried"):
         return finding
-    return replace(finding, change=finding.why.removesuffix("."), why="", remedy="")
+    cause = finding.why.removesuffix(".")
+    return replace(finding, change=cause if finding.place is None else _SITE.sub("", cause), why="", remedy="")
