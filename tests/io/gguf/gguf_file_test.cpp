@@ -50,6 +50,13 @@ TEST_CASE("damaged GGUF files are refused", "[gguf]") {
     check_says(refusal(whole.substr(0, size)), {"truncated"});
   }
   check_says(refusal(whole.substr(0, whole.size() - 4)), {"\"b\"", "truncated"});
+  // Behind the magic number each byte counts, those of quantized blocks too.
+  const std::string quantized =
+      gguf_bytes({gguf_tensor("norm", {8}, 0, 0), gguf_tensor("w", {32}, 8, 32)}, std::string(32 + 34, '\1'));
+  for (std::size_t size = 4; size < quantized.size(); ++size) {
+    INFO(size);
+    check_says(refusal(quantized.substr(0, size)), {"truncated"});
+  }
   check_says(refusal("GGUF" + little_endian(1, 4) + whole.substr(8)), {"version 1"});
   check_says(
       refusal("GGUF" + little_endian(3, 4) + little_endian(std::uint64_t{1} << 60, 8) + whole.substr(16)),
