@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.private import buffers_in
 from halfscope.torch.steps.snapshot import RandomNumbers
 
 
@@ -19,7 +20,7 @@ def kept_state(
     kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in {id(each): each for each in tensors}.values()]
     gradients = [(weight, weight.grad) for weight in model.parameters()]
     modes = [(module, module.training) for module in model.modules()]
-    dictionaries = [(module, dict(module._buffers)) for module in model.modules()]
+    dictionaries = [(module, dict(buffers_in(module))) for module in model.modules()]
     states = [(optimizer, _copied(optimizer.state), _groups(optimizer)) for optimizer in optimizers]
     numbers = RandomNumbers.now()
     for weight, _ in gradients:
@@ -34,8 +35,8 @@ def kept_state(
             with torch.no_grad():
                 data.copy_(elements)
         for module, buffers in dictionaries:  # a step may replace buffers, and add some
-            module._buffers.clear()
-            module._buffers.update(buffers)
+            buffers_in(module).clear()
+            buffers_in(module).update(buffers)
         for weight, gradient in gradients:
             weight.grad = gradient
         for module, is_training in modes:
