@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include <halfscope/format/formats.hpp>
 #include <halfscope/format/round.hpp>
 
 #include "experiments/analyses/analyses.hpp"

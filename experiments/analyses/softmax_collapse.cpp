@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/stats/site.hpp>
 
 #include "experiments/analyses/analyses.hpp"
 #include "experiments/results/run_records.hpp"

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include <halfscope/core/name_list.hpp>
+#include <halfscope/kernel/gemm/gemm.hpp>
 
+#include "sim/train/entry_tables.hpp"
 #include "sim/train/what_if_updates.hpp"
 
 namespace halfscope {

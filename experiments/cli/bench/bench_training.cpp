@@ -1,6 +1,8 @@
 // Times steps of the convolutional classifier, of the GRU language model and of the transformer.
 #include "experiments/cli/bench/bench_training.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <halfscope/core/random.hpp>
 
 #include "sim/data/datasets.hpp"
