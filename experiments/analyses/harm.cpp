@@ -87,7 +87,7 @@ void add_scaler_trainings(const TaskRuns& runs, const fs::path& folder, const Ba
   for (const std::string& arm : runs.arms.scalers) {
     const auto loss = harm_runs::final_loss(folder / arm / harm_runs::seed_folder(baseline.seed));
     if (!loss) continue;
-    ScalerTraining& training = trainings.emplace_back(runs.task.name, arm, baseline.seed);
+    ScalerTraining& training = trainings.emplace_back(ScalerTraining{runs.task.name, arm, baseline.seed});
     if (*loss) training.loss_ratio = harm_runs::ratio_of(runs.task.loss, **loss, baseline.loss);
   }
 }

@@ -209,7 +209,8 @@ TEST_CASE("a refusal says what the lines tell of, and what is missing", "[skip_l
   };
   for (const auto& [lines, says] : refusals) {
     INFO(says);
-    check_says(message_of<InvalidArgument>([&] { (void)read_log(lines); }), {says, "read are logs of"});
+    check_says(message_of<InvalidArgument>([&lines = lines] { (void)read_log(lines); }),
+               {says, "read are logs of"});
   }
 }
 

@@ -20,7 +20,8 @@ std::string decimal(double scale) {
 /// "65,536.0".
 std::string in_thousands(double scale) {
   std::string text = decimal(scale);
-  for (std::size_t at = text.find('.'); at > 3 && at != std::string::npos; at -= 3) text.insert(at - 3, 1, ',');
+  for (std::size_t at = text.find('.'); at > 3 && at != std::string::npos; at -= 3)
+    text.insert(at - 3, 1, ',');
   return text;
 }
 

@@ -9,8 +9,8 @@
 
 namespace halfscope {
 
-/// Names and values of tensors, by which weights are told. Weights and their gradients mostly have the same names and sizes, so that
-/// there often is no sign at all.
+/// Names and values of tensors, by which weights are told. Weights and their gradients mostly have the same
+/// names and sizes, so that there often is no sign at all.
 class WeightSigns {
  public:
   /// A tensor of `axes` axes; `file` is where it is from, which may be empty.

@@ -218,7 +218,7 @@ TEST_CASE("the advice is for the format that the arms cast gradients to", "[harm
 }
 
 TEST_CASE("counts at FP16's edges tell the window of any format to a binade", "[harm]") {
-  const RandomStream random(7);
+  const RandomStream random{.seed = 7};
   std::uint64_t drawn = 0;
   for (const char* name : {"fp16", "e4m10", "e6m10", "fp8_e5m2", "fp8_e4m3", "e4m7"}) {
     const FloatFormat format = parse_format(name);
