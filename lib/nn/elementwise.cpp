@@ -7,10 +7,10 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/detail/transpose_tile.hpp>
 
 #include "lib/nn/elementwise.hpp"
 #include "lib/nn/sizes.hpp"
-#include "lib/nn/transpose_tile.hpp"
 
 namespace halfscope {
 namespace {

@@ -2,48 +2,20 @@
 #include <halfscope/io/detail/turned_tile.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
-#include <halfscope/kernel/detail/quads.hpp>
+#include <halfscope/kernel/detail/transpose_tile.hpp>
 
 namespace halfscope {
 namespace {
 
 constexpr std::int64_t lines_at_once = 32, width = 16;  // lines of a cache on both sides
 
-/// Rows of floats, one every `stride`.
-template <typename Float>
-struct Strided {
-  Float* data;
-  std::int64_t stride;
-
-  [[nodiscard]] Float* at(std::int64_t row, std::int64_t column) const {
-    return data + row * stride + column;
-  }
-};
-
-/// Four by four.
-void turn_quad(const Strided<const float>& in, const Strided<float>& out, std::int64_t row,
-               std::int64_t column) {
-  Quads quads;
-  for (std::int64_t k = 0; k < 4; ++k) std::memcpy(&quads.row[k], in.at(row + k, column), sizeof(Quad));
-  quads = transposed(quads);
-  for (std::int64_t k = 0; k < 4; ++k) std::memcpy(out.at(column + k, row), &quads.row[k], sizeof(Quad));
-}
-
-/// out[column][row] = in[row][column].
-void turn(const Strided<const float>& in, const Strided<float>& out, std::int64_t rows,
-          std::int64_t columns) {
-  const std::int64_t whole_rows = rows / 4 * 4;
-  for (std::int64_t first = 0; first < columns; first += width) {
-    const std::int64_t last = std::min(first + width, columns), whole = first + (last - first) / 4 * 4;
-    for (std::int64_t column = first; column < whole; column += 4)
-      for (std::int64_t row = 0; row < whole_rows; row += 4) turn_quad(in, out, row, column);
-    for (std::int64_t column = first; column < last; ++column)
-      for (std::int64_t row = column < whole ? whole_rows : 0; row < rows; ++row)
-        *out.at(column, row) = *in.at(row, column);
-  }
+/// out[column][row] = in[row][column], of at most `lines_at_once` rows.
+void turn(const Corner<const float>& in, const Corner<float>& out, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t first = 0; first < columns; first += width)
+    transpose_tile({in.at(0, first), in.stride}, {out.at(first, 0), out.stride}, rows,
+                   std::min(width, columns - first));
 }
 
 }  // namespace
