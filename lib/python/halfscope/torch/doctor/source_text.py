@@ -7,28 +7,19 @@ import inspect
 import linecache
 import os
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
-from typing import Any, NamedTuple
+from types import FrameType, ModuleType
+from typing import Any
 
 import torch
 
+from halfscope.torch.events.call_text import Span, span_of, text_of
 from halfscope.torch.events.source import is_of_library
 from halfscope.torch.private import caller
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _OWN = str(Path(__file__).parent.parent) + os.sep
 _DEEPEST = 120  # frames that are looked at
-
-
-class Span(NamedTuple):
-    """Part of a source file; columns count bytes, as Python's do; a column of -1 is unknown."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +79,7 @@ def place_of_call(name: str, module: str = "", is_inside: bool = False) -> CallP
 
 def _place(frame: FrameType, name: str, layer: tuple[str, bool], where: tuple[str, int] | None) -> CallPlace:
     code = frame.f_code
-    place = CallPlace(code.co_filename, _span(frame), name, layer[0], code.co_firstlineno, layer[1], where)
+    place = CallPlace(code.co_filename, span_of(frame), name, layer[0], code.co_firstlineno, layer[1], where)
     if place not in _firsts:
         _firsts[place] = _learn_first(place, frame)
     return place
@@ -145,34 +136,6 @@ def _name_of_argument(func: Any, position: int) -> str:
 def _position_of_argument(func: Any, name: str) -> int | None:
     names = _parameters(func)
     return names.index(name) if name in names else None
-
-
-def _span(frame: FrameType) -> Span:
-    positions = _positions(frame.f_code)
-    found = positions[frame.f_lasti // 2] if frame.f_lasti // 2 < len(positions) else (None,) * 4
-    if None in found:
-        return Span(frame.f_lineno, -1, frame.f_lineno, -1)
-    line, end_line, column, end_column = found
-    return Span(line, column, end_line, end_column)  # type: ignore[arg-type]
-
-
-@cache
-def _positions(code: CodeType) -> list[tuple]:
-    """Positions by instruction; empty before Python 3.11."""
-    return list(code.co_positions()) if hasattr(code, "co_positions") else []
-
-
-@cache
-def text_of(file: str, span: Span) -> str:
-    if span.column < 0:
-        return ""
-    lines = [linecache.getline(file, number) for number in range(span.line, span.end_line + 1)]
-    if not all(lines):
-        return ""
-    raw = [line.encode() for line in lines]
-    raw[-1] = raw[-1][: span.end_column]
-    raw[0] = raw[0][span.column :]
-    return b"".join(raw).decode()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from halfscope.torch.doctor.calls import Call
-from halfscope.torch.doctor.source_text import CallPlace, Expression, Span, expression_of
+from halfscope.torch.doctor.source_text import CallPlace, Expression, expression_of
+from halfscope.torch.events.call_text import Span
 
 
 @dataclass(frozen=True)

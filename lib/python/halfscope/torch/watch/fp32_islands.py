@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 from collections.abc import Callable
 from functools import cache
-from types import CodeType
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from halfscope.torch.events.call_text import span_of, text_of
 from halfscope.torch.private import caller, is_in_transform, replace_attribute, storage_key
 from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import tensors
@@ -119,24 +118,17 @@ class Fp32Islands:
 def _names_fp32() -> bool:
     """Whether an argument of the call under way, of the user's or of a library, has FP32's name in its text."""
     frame = caller(2)
-    return any(map(_NAMED.search, _arguments(frame.f_code, frame.f_lasti)))
+    return _has_name(text_of(frame.f_code.co_filename, span_of(frame)))
 
 
 @cache
-def _arguments(code: CodeType, instruction: int) -> tuple[str, ...]:
-    """The arguments of a call as its source has them; none where Python knows no columns, which came with 3.11."""
-    lines = linecache.getlines(code.co_filename)
-    positions = list(code.co_positions()) if hasattr(code, "co_positions") else []
-    first, last, begin, end = positions[instruction // 2] if positions else (None,) * 4
-    if first is None or last is None or begin is None or end is None or len(lines) < last:
-        return ()
-    found = [text.encode() for text in lines[first - 1 : last]]
-    found[-1] = found[-1][:end]  # before the begin is cut: it may be the same line
-    found[0] = found[0][begin:]
+def _has_name(text: str) -> bool:
+    """text: of a call; empty where Python knows no columns."""
     try:
-        call = ast.parse(f"({b''.join(found).decode()})", mode="eval").body
+        call = ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
-        return ()
+        return False
     if not isinstance(call, ast.Call):
-        return ()
-    return tuple(map(ast.unparse, (*call.args, *(keyword.value for keyword in call.keywords))))
+        return False
+    arguments = (*call.args, *(keyword.value for keyword in call.keywords))
+    return any(_NAMED.search(ast.unparse(argument)) for argument in arguments)

@@ -7,7 +7,6 @@ from typing import Any
 
 from halfscope.torch.doctor.call_mode import CallMode
 from halfscope.torch.doctor.calls import Call, Change
-from halfscope.torch.doctor.source_text import text_of
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.difference_rules import DIFFERENCES
 from halfscope.torch.doctor.transformations.exponential_rules import EXPONENTIALS
@@ -16,6 +15,7 @@ from halfscope.torch.doctor.transformations.norm_rules import NORMS
 from halfscope.torch.doctor.transformations.order_rules import ORDERS
 from halfscope.torch.doctor.transformations.patterns import Pattern, Rule
 from halfscope.torch.doctor.typing_edits import Edit, Texts
+from halfscope.torch.events.call_text import text_of
 
 RULES: tuple[Rule, ...] = (*LOGARITHMS, *EXPONENTIALS, *NORMS, *DIFFERENCES, *ORDERS)
 
