@@ -110,7 +110,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         is_backward = self._places.in_backward
         forward = self._places.forward() if is_backward else None
         plan = self._step.plan
-        again = self._places.is_recomputing()
+        again = not is_backward and self._places.is_recomputing()
         call = Call(func, line, args, kwargs, self._places.now(), is_backward, forward, plan.has_operands, again)
         return self._step.run(self._run, call) if plan.all else self._run(call)
 
