@@ -40,7 +40,6 @@ class Finding:
     why: str = ""
     sure: str = ""
     about: Any = None  # the fault, the cast or the tensor that it is about
-    remedy: str = ""  # by its name in the table
     code: str = ""  # the line as it is
     place: Place | None = None
 

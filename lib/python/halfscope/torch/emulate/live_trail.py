@@ -147,7 +147,6 @@ class LiveTrail(Trail, Observer):
             return fault
         tensors = [tensor for tensor in float_tensors((call.args, call.kwargs)) if tensor.dim()]
         fault.operands = list(map(self._operand, tensors))
-        fault.has_weight = any(self._owner_of(tensor) is not None for tensor in tensors)
         if found.role == "weight" or found.tensor.endswith(".input"):
             fault.kind = "cast"
         else:
@@ -175,10 +174,6 @@ class LiveTrail(Trail, Observer):
 
     def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> None:
         """Faults come from casts: see `overflowed`."""
-
-    def numbers(self, ran: Ran) -> torch.Tensor:
-        """The run's: it is in the format."""
-        return first_tensor(ran.result)  # type: ignore[no-any-return]
 
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         """None of a softmax that drops a mask; that of others is known in a step that is compared with FP32."""

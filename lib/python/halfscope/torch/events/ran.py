@@ -74,6 +74,11 @@ class Ran(Call):
             call.unrounded, result,
         )  # fmt: skip
 
+    @property
+    def judged(self) -> Any:
+        """The result whose faults are followed: the run's own."""
+        return self.result
+
 
 @dataclass(frozen=True, slots=True)
 class Cast:

@@ -19,7 +19,6 @@ class Made:
     site: Site | None
     constants: list[Constant] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)  # storages of its operands
-    exponent: float | None = None  # the power's
     is_square: bool = False  # both factors are one tensor
     largest: float = 0.0  # largest of a product's result, in FP32
     order: str = ""  # in which a product adds up
@@ -53,7 +52,6 @@ class Fault:
     passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
     forward: Fault | None = None  # a gradient's: the fault of the same operation in the forward pass
     reaches_loss: bool = False
-    has_weight: bool = False  # whether a parameter is among the operands
     is_unused: bool = False  # it ends in a comparison, or nowhere, in a step that is as in FP32
 
     def end_unused(self) -> None:

@@ -20,9 +20,6 @@ class Judge(Protocol):
     def bad(self, ran: Ran) -> torch.Tensor | None:
         """The elements of a result that are wrong; None where there are none."""
 
-    def numbers(self, ran: Ran) -> torch.Tensor:
-        """The first result that is judged: the run's own, or one beside it."""
-
     def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
         """The fault of an operation whose operands carry none; None where the operation is not to blame."""
 
@@ -104,7 +101,7 @@ class Follower:
         self.carry(storage_key(first_tensor(ran.result)), fault)
         if made is not fault.made:
             fault.passes.append(made)
-        if fault.nan_at is None and bool((self._judge.numbers(ran).isnan() & bad).any()):
+        if fault.nan_at is None and bool((first_tensor(ran.judged).isnan() & bad).any()):
             fault.nan_at = made
             self._judge.ended(fault, made)
         fault.reaches_loss = fault.reaches_loss or (made.is_outside and not ran.is_backward)

@@ -11,7 +11,7 @@ from halfscope.formats import Format
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM
 from halfscope.torch.findings.operands import Constant
-from halfscope.torch.findings.trail import Trail, exponent_of
+from halfscope.torch.findings.trail import Trail
 from halfscope.torch.private import storage_key
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -20,12 +20,11 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter)
 class Note:
     """An operation; a step makes many notes, and a fault reads a few."""
 
-    __slots__ = ("exponent", "inputs", "is_square", "made", "numbers", "operation")
+    __slots__ = ("inputs", "is_square", "made", "numbers", "operation")
 
     def __init__(self, operation: str, inputs: list[int], numbers: list[float]) -> None:
         """inputs: storages of operands; numbers: constants among the arguments."""
         self.operation, self.inputs, self.numbers = operation, inputs, numbers
-        self.exponent: float | None = None
         self.is_square = False
         self.made: Made | None = None
 
@@ -45,9 +44,7 @@ class NotedTrail(Trail):
         """The operation that a note is on, one for each note."""
         if note.made is None:
             constants = [Constant(value, self.format.round(value)) for value in note.numbers]
-            note.made = Made(
-                note.operation, note.operation, None, None, constants, note.inputs, note.exponent, note.is_square
-            )
+            note.made = Made(note.operation, note.operation, None, None, constants, note.inputs, note.is_square)
         return note.made
 
     def take(self, operation: str, args: tuple, result: torch.Tensor) -> Note:
@@ -55,9 +52,7 @@ class NotedTrail(Trail):
         note = Note(operation, [], [])
         for value in args:
             self._add(value, note)
-        if operation == "pow":
-            note.exponent = exponent_of(args)
-        elif operation == "mul" and len(note.inputs) == 2 and note.inputs[0] == note.inputs[1]:
+        if operation == "mul" and len(note.inputs) == 2 and note.inputs[0] == note.inputs[1]:
             note.is_square = all(factor.dim() for factor in args[:2])
         self.notes[storage_key(result)] = note
         return note

@@ -51,7 +51,6 @@ class Trail:
             site=site,
             constants=constants,
             inputs=inputs,
-            exponent=None if ran.operation != "pow" or ran.is_backward else exponent_of(ran.args),
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
             order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
             is_outside=ran.place is None,
@@ -110,12 +109,6 @@ def _ends(made: Made) -> bool:
 def row_of(ran: Call) -> str:
     """The operation's name in its module, apart from others of its kind; without a module its own."""
     return ran.operation if ran.forward is None else ran.forward.row or ran.forward.tensor
-
-
-def exponent_of(args: tuple) -> float | None:
-    """That of a power, among its arguments."""
-    given = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    return float(given[-1]) if given else None
 
 
 def float_tensors(value: Any) -> list[torch.Tensor]:

@@ -41,6 +41,11 @@ class Beside(Ran):
 
     in_format: Numbers = _NONE
 
+    @property
+    def judged(self) -> Any:
+        """That of the format."""
+        return self.in_format.result
+
     @classmethod
     def both(cls, call: Call, result: Any, in_format: Numbers) -> Beside:
         return cls(

@@ -82,17 +82,12 @@ class WatchedFaults:
 
     def bad(self, ran: Beside) -> torch.Tensor | None:
         """Elements that are finite in the run alone."""
-        result, numbers = first_tensor(ran.result), self.numbers(ran)
+        result, numbers = first_tensor(ran.result), first_tensor(ran.judged)
         bad: torch.Tensor = ~numbers.isfinite() & result.isfinite()
         return bad if bool(bad.any()) else None
 
-    def numbers(self, ran: Beside) -> torch.Tensor:
-        """The format's."""
-        first: torch.Tensor = first_tensor(ran.in_format.result)
-        return first
-
     def damage(self, ran: Beside, fault: Fault) -> float | None:
-        return relative_error(self.numbers(ran), first_tensor(ran.result))
+        return relative_error(first_tensor(ran.judged), first_tensor(ran.result))
 
     def ended(self, fault: Fault, made: Made) -> None:
         """Harmless faults are dropped at the end of the step."""
@@ -105,7 +100,7 @@ class WatchedFaults:
             made.module = owned[0].rpartition(".")[0]
         target = None if ran.func is None else target_of(ran.func, ran.args, ran.kwargs)
         operands = [self._operand(tensor, tensor is not target) for tensor in tensors if tensor.dim()]
-        result, kind = first_tensor(ran.result), kind_of(made, operands, self.numbers(ran))
+        result, kind = first_tensor(ran.result), kind_of(made, operands, first_tensor(ran.judged))
         value, terms = largest_of(result), terms_of(made.operation, ran.args, result)
         if value >= OWN_MINIMUM:
             value = ran.in_format.largest
@@ -113,7 +108,7 @@ class WatchedFaults:
             value, terms = max(operand.largest for operand in operands if operand.infinite), 0
         fault = Fault(
             made, self._format, "forward", kind, value, int(bad.sum()), result.numel(), terms, operands,
-            self.trail.sources_of(made), has_weight=bool(owned),
+            self.trail.sources_of(made),
         )  # fmt: skip
         self._born.append(fault)
         return fault

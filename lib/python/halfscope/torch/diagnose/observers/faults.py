@@ -85,10 +85,6 @@ class Faults(Trail, Observer):
         bad: torch.Tensor = ~result.isfinite() & exact.isfinite()
         return bad if bool(bad.any()) else None
 
-    def numbers(self, ran: Ran) -> torch.Tensor:
-        """The run's: it is in the format."""
-        return first_tensor(ran.result)  # type: ignore[no-any-return]
-
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
 
@@ -111,7 +107,7 @@ class Faults(Trail, Observer):
         terms = 0 if kind == "cast" else terms_of(ran.operation, ran.args, exact)
         fault = Fault(
             made, self.format, region, kind, value, int(bad.sum()), exact.numel(), terms, described, sources,
-            self._scale, has_weight=any(self._plan.owner_of(tensor) is not None for tensor in operands),
+            self._scale,
         )  # fmt: skip
         self.found.append(fault)
         return fault

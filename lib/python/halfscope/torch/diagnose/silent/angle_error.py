@@ -41,7 +41,6 @@ def _words(steps: Steps, phase: Any, sure: str) -> Finding:
         f"{place_of(made)}: its angle is off by {digits(error)} rad" + (f"; {inputs}" if inputs else step) + ".",
         sure,
         made,
-        "angles in FP32",
         **placed_at(made.site),
     )
 

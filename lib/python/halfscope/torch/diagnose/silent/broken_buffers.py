@@ -21,7 +21,6 @@ def _words(_steps: Steps, names: list[str], sure: str) -> Finding:
         "evaluation stays NaN.",
         sure,
         names,
-        "buffers",
     )
 
 

@@ -29,7 +29,6 @@ def _words(steps: Steps, change: InputChange, sure: str) -> Finding:
         f"{change.name}: {zeros}{', '.join(examples_of(change))}.",
         sure,
         change,
-        "constants",
     )
 
 

@@ -23,7 +23,6 @@ def _words(steps: Steps, change: InputChange, sure: str) -> Finding:
         f"{words_of(change, steps.session.format)}.",
         sure,
         change,
-        "input in FP32",
         **placed_at(change.site),
     )
 

@@ -54,7 +54,6 @@ def _words(steps: Steps, seen: tuple[int, int], tried: tuple[int, int]) -> Findi
         f"%) are 0 in {steps.session.format.label}, and are not in FP32.",
         f"tried, and {after} of {nonzero} are 0",
         "gradients",
-        "loss scale",
     )
 
 

@@ -61,7 +61,7 @@ def _words(steps: Steps, loss: Loss, sure: str) -> Finding:
         change = f"compute {before}{called(made.operation)} in FP32, on x.float(), so that they subtract exact numbers"
     behind = "" if maker is None else f". The operand is made by {place_of(maker)}"
     why = f"{place_of(made)}: {cause}{behind}."
-    return Finding("lost digits", change, why, sure, made, "operands in FP32", **placed_at(made.site))
+    return Finding("lost digits", change, why, sure, made, **placed_at(made.site))
 
 
 LOST_DIGITS = Silent("lost digits", _look, _trial, _words)

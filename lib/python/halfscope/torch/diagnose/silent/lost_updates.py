@@ -33,7 +33,6 @@ def _words(steps: Steps, seen: tuple[int, int], sure: str) -> Finding:
         f"{', '.join(f'{rate:g}' for rate in sorted(rates))}.",
         sure,
         "updates",
-        "master copy",
     )
 
 

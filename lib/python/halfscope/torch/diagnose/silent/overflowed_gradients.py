@@ -30,7 +30,6 @@ def _words(steps: Steps, sizes: dict[str, float], sure: str) -> Finding:
         "weight gradients do.",
         sure,
         name,
-        "smaller loss",
     )
 
 

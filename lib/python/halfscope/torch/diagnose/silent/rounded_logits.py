@@ -45,7 +45,6 @@ def _words(steps: Steps, seen: Any, after: float) -> Finding:
         f"nat, probability ratios by a factor of {torch.tensor(gap).exp().item():.3f}.",
         f"tried, and they are off by {digits(after)} nat",
         head,
-        "head in FP32",
         **placed_at(None if head.module else head.site),
     )
 

@@ -81,4 +81,4 @@ def _told(finding: Finding) -> Finding:
     if finding.sure.startswith("tried"):
         return finding
     cause = finding.why.removesuffix(".")
-    return replace(finding, change=cause if finding.place is None else _SITE.sub("", cause), why="", remedy="")
+    return replace(finding, change=cause if finding.place is None else _SITE.sub("", cause), why="")

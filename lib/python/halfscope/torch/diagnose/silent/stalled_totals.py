@@ -35,7 +35,7 @@ def _words(steps: Steps, total: Total, sure: str) -> Finding:
         f"{name}: a total of {len(total.rows)} terms, each rounded to {format.label}, is {digits(total.largest)}, in "
         f"FP32 {digits(total.exact)}, {in_percent(total.error)} off; at {digits(total.largest)} {format.label} has a "
         f"step of {digits(format.step_at(total.largest))}, and a term of {digits(total.term)} is rounded to that.",
-        sure, made, "total in FP32", **placed_at(made.site),
+        sure, made, **placed_at(made.site),
     )  # fmt: skip
 
 

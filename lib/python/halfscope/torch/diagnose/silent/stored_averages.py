@@ -46,7 +46,6 @@ def _words(steps: Steps, average: _Average, sure: str) -> Finding:
         f"{average.lost} of {average.moved} elements: stored in {label} it never moves.",
         sure,
         average.name,
-        "average in FP32",
     )
 
 
