@@ -7,6 +7,7 @@ import torch
 from halfscope.reporting import Finding
 from halfscope.torch.check.subject import Subject
 from halfscope.torch.findings.finding import digits
+from halfscope.torch.findings.words import ill_words
 
 
 def ill_state(subject: Subject) -> tuple[list[Finding], int]:
@@ -22,10 +23,9 @@ def ill_state(subject: Subject) -> tuple[list[Finding], int]:
 
 
 def _not_finite(name: str, tensor: torch.Tensor) -> Finding | None:
-    bad = int((~tensor.isfinite()).sum())
-    if not bad:
+    why = ill_words(name, tensor)
+    if not why:
         return None
-    why = f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step"
     change = f"restore {name} from a checkpoint before that: no format is to blame"
     return Finding("state before", change, why, "counted; no step was made", about=name)
 

@@ -7,6 +7,7 @@ from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.local_causes import causes_of
 from halfscope.torch.doctor.program import Program, Trial
 from halfscope.torch.doctor.report import Advice, placed
+from halfscope.torch.findings.words import ill_words
 from halfscope.torch.words import listed
 
 
@@ -15,9 +16,8 @@ def state_before(program: Program) -> Advice | None:
     for name, tensor in program.state():
         if not tensor.is_floating_point():
             continue
-        bad = int((~tensor.detach().isfinite()).sum())
-        if bad:
-            why = f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step"
+        why = ill_words(name, tensor.detach())
+        if why:
             change = "restore a checkpoint from before: no format is to blame"
             return Advice("state before", change, why, "seen, no run needed")
     return None

@@ -1,8 +1,10 @@
-"""Sentences on a fault."""
+"""Sentences on a fault, and on state that is ill before a step."""
 
 from __future__ import annotations
 
 import re
+
+import torch
 
 from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import called, digits, operation_of, place_of
@@ -98,3 +100,9 @@ def _forward(fault: Fault, others: list[Fault]) -> list[str]:
         for other in same[:1]
         if other.hidden_by is not None
     ]
+
+
+def ill_words(name: str, tensor: torch.Tensor) -> str:
+    """On a tensor of a training's state that is not finite before a step; empty where it is."""
+    bad = int((~tensor.isfinite()).sum())
+    return f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step" if bad else ""
