@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fails where a public function of two or more arrays is not tried with unequal sizes.
+"""Fails where a public function of two or more arrays, or of an array and a shape, is not tried with unequal sizes.
 
     check_spans.py ROOT
 
-The functions are those of the installed headers whose parameters hold two spans or more, those of a parameter's own members
-included. Each stands in the table of tests/core/unequal_sizes_test.cpp as "HEADER FUNCTION", or below with a reason.
+The functions are those of the installed headers whose parameters hold two spans, readers or shapes or more, those of a
+parameter's own members included. Each stands in the table of tests/core/unequal_sizes_test.cpp as "HEADER FUNCTION", or below with a reason.
 """
 
 import re
@@ -16,8 +16,8 @@ EXEMPT = {
     "io/file_summary.hpp summarise_files": "a list of files, each with a list of tensors",
     "stats/format_comparison.hpp compare_formats": "a list of formats and one of tensors, of any lengths",
 }
-SPAN = r"std::span<|\bConstArrayView\b|\bArrayView\b"
-KEYWORDS = {"if", "for", "while", "switch", "return", "requires", "decltype", "noexcept", "static_cast", "sizeof"}
+SPAN = r"std::span<|\bConstArrayView\b|\bArrayView\b|\bElementReader\b|\bMatrixShape\b"
+KEYWORDS = set("if for while switch return requires decltype noexcept static_cast sizeof void".split())
 
 
 def end_of(text: str, start: int, opening: str, closing: str) -> int:
@@ -63,7 +63,7 @@ def missing(root: Path) -> list[str]:
     wanted = {f"{path.relative_to(library)} {name}" for path in headers for name in functions(texts[path], spans)}
     tried = set(re.findall(r'"(\S+\.hpp \w+)"', table))
     lines = [f"{name}: add it to {TABLE}" for name in sorted(wanted - tried - EXEMPT.keys())]
-    lines += [f"{name}: no public function of two arrays; delete it from {TABLE}" for name in sorted(tried - wanted)]
+    lines += [f"{name}: no public function of two arrays or of a shape; delete it from {TABLE}" for name in sorted(tried - wanted)]
     lines += [f"{name}: no longer needs its exemption" for name in sorted(EXEMPT.keys() - (wanted - tried))]
     return lines
 

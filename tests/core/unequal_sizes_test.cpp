@@ -1,5 +1,5 @@
-// Every public function that takes two or more arrays is called with sizes that do not belong together.
-// check_spans.py holds this table to the headers.
+// Every public function that takes two or more arrays, or an array and a shape, is called with sizes that do
+// not belong together. check_spans.py holds this table to the headers.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -29,6 +29,7 @@
 #include <halfscope/kernel/update/update_effect.hpp>
 #include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/lost_updates.hpp>
+#include <halfscope/stats/operand_cast.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
 #include "tests/support/catch.hpp"
@@ -48,6 +49,7 @@ struct SizesCase {
   std::size_t size;                                ///< the first array's in the right call
   std::function<std::size_t(std::size_t)> second;  ///< size of the second array that belongs to a first one
   std::function<void(std::size_t, std::size_t)> call;
+  bool none_stands_for_it = false;  ///< a second array without elements is one that is not given
 };
 
 std::size_t same(std::size_t size) {
@@ -164,9 +166,9 @@ std::vector<SizesCase> block_products() {
       {"arithmetic/block_dot.hpp promoted_dot", 70, blocks_of_32,
        [=](std::size_t terms, std::size_t scales) {
          const Floats values = ones(terms), of_a = ones(scales);
-         if (scales != 0) return promoted({values, of_a}, {values});
-         throw InvalidArgument("no scales stand for ones");
-       }},
+         promoted({values, of_a}, {values});
+       },
+       true},
       {"kernel/gemm/gemm.hpp gemm_blocks", 5, same,
        [](std::size_t rows, std::size_t results) {
          const Codes a(32 * rows, rows), b(32, 1);
@@ -238,11 +240,12 @@ std::vector<SizesCase> casts() {
                   [=](const Floats& in, Floats& out) { round_blocks(in, out, row_of(in.size()), blocks); }),
       output_case("kernel/block/quantise.hpp round_blocks",
                   [=](const Floats& in, Floats& out) { round_blocks(in, out, row_of(out.size()), blocks); }),
-      output_case("stats/block_counts.hpp count_blocks",
-                  [=](const Floats& in, Floats& out) {
-                    if (out.empty() && !in.empty()) throw InvalidArgument("no results are wanted");
-                    (void)count_blocks(in, row_of(in.size()), blocks, {}, out);
-                  }),
+      {"stats/block_counts.hpp count_blocks", 64, same,
+       [=](std::size_t in, std::size_t out) {
+         Floats results(out);
+         (void)count_blocks(ones(in), row_of(in), blocks, {}, results);
+       },
+       true},
       output_case("stats/block_counts.hpp count_blocks",
                   [=](const Floats& in, Floats& out) {
                     (void)count_blocks(in, row_of(out.size()), blocks, {}, out);
@@ -250,8 +253,70 @@ std::vector<SizesCase> casts() {
   };
 }
 
+/// Matrices whose shape says another size than their array has.
+std::vector<SizesCase> shapes() {
+  const BlockFormat blocks = parse_block_format("mxfp8_e4m3");
+  const auto quantised = [=](std::size_t columns) {
+    return quantise_blocks(ones(columns), row_of(columns), blocks);
+  };
+  const auto operand_case = [](const char* format) {
+    return SizesCase{
+        "stats/operand_cast.hpp round_operand", 64, same,
+        [cast = OperandCast{parse_tensor_format(format)}](std::size_t columns, std::size_t size) {
+          Floats values = ones(size);
+          (void)round_operand(values, row_of(columns), cast, OperandCounting::counted);
+          (void)round_operand(values, row_of(columns), cast, OperandCounting::none);
+        }};
+  };
+  return {
+      operand_case("mxfp8_e4m3"),
+      operand_case("fp8_e4m3"),
+      {"stats/operand_cast.hpp transform_operand", 64, same,
+       [](std::size_t columns, std::size_t size) {
+         Floats values = ones(size);
+         transform_operand(values, row_of(columns));
+       }},
+      {"kernel/block/quantise.hpp quantise_blocks", 64, same,
+       [=](std::size_t columns, std::size_t size) {
+         (void)quantise_blocks(ones(size), row_of(columns), blocks);
+       }},
+      {"kernel/block/quantise.hpp decode_blocks", 64, same,
+       [=](std::size_t columns, std::size_t size) {
+         Floats values(size);
+         decode_blocks(quantised(columns), blocks, values);
+       }},
+      {"kernel/block/quantise.hpp decode_blocks", 64, same,
+       [=](std::size_t columns, std::size_t size) {
+         BlockCodes codes = quantised(columns);
+         codes.elements.resize(size);
+         Floats values(columns);
+         decode_blocks(codes, blocks, values);
+       }},
+      {"kernel/block/quantise.hpp decode_blocks", 70, blocks_of_32,
+       [=](std::size_t columns, std::size_t size) {
+         BlockCodes codes = quantised(columns);
+         codes.scales.resize(size);
+         Floats values(columns);
+         decode_blocks(codes, blocks, values);
+       }},
+  };
+}
+
 std::vector<SizesCase> sums() {
   return {
+      {"kernel/reduce/reduce.hpp column_sums", 5, same,
+       [](std::size_t columns, std::size_t size) {
+         const Floats x = ones(columns);
+         Floats results(size);
+         column_sums({.x = x.data(), .rows = 1, .columns = static_cast<std::int64_t>(columns)}, {}, results);
+       }},
+      {"kernel/reduce/reduce.hpp counted_column_sums", 5, same,
+       [](std::size_t columns, std::size_t size) {
+         const Floats x = ones(columns);
+         Floats results(size);
+         (void)counted_column_sums({.x = x.data(), .rows = 1, .columns = static_cast<std::int64_t>(columns)},
+                                   {}, results);
+       }},
       products_case("kernel/reduce/cosine.hpp add_cosine_sums",
                     [](const Floats& x, const Floats& q) {
                       CosineSums sums;
@@ -351,15 +416,18 @@ std::vector<SizesCase> device_queues() {
 
 std::vector<SizesCase> host_functions() {
   std::vector<SizesCase> all;
-  for (const auto& cases : {dot_products(), block_products(), matrices(), casts(), sums(), updates()})
+  for (const auto& cases :
+       {dot_products(), block_products(), matrices(), casts(), shapes(), sums(), updates()})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }
 
+/// With a message that names the function.
 void check_refused(const SizesCase& tried, std::size_t first, std::size_t second) {
-  if (second == tried.second(first)) return;
+  if (second == tried.second(first) || (second == 0 && tried.none_stands_for_it)) return;
   INFO(tried.function << " of " << first << " and " << second);
-  CHECK_FALSE(message_of<InvalidArgument>([&] { tried.call(first, second); }).empty());
+  const std::string name(tried.function.substr(tried.function.find(' ') + 1));
+  check_says(message_of<InvalidArgument>([&] { tried.call(first, second); }), {name + ":"});
 }
 
 void check_all_refused(const SizesCase& tried) {
@@ -382,6 +450,25 @@ TEST_CASE("functions of two arrays take sizes that belong together", "[sizes]") 
 
 TEST_CASE("functions of two arrays refuse sizes that do not belong together", "[sizes]") {
   for (const SizesCase& tried : host_functions()) check_all_refused(tried);
+}
+
+TEST_CASE("rows of block scales are made of as many scales as their matrix has", "[sizes]") {
+  const BlockFormat blocks = parse_block_format("mxfp8_e4m3");
+  BlockCodes codes = quantise_blocks(ones(3 * 70), {3, 70}, blocks);
+  CHECK(scales_of_rows(codes, blocks.block, 16).size() == 3 * 5);
+  for (const std::size_t size : {0U, 1U, 8U, 10U}) {
+    codes.scales.resize(size);
+    check_says(message_of<InvalidArgument>([&] { (void)scales_of_rows(codes, blocks.block, 16); }),
+               {"scales_of_rows", "9 and " + std::to_string(size)});
+  }
+}
+
+TEST_CASE("a matrix has no negative side", "[sizes]") {
+  Floats values = ones(64);
+  for (const MatrixShape& shape : {MatrixShape{-1, -64}, MatrixShape{-8, 8}, MatrixShape{0, -1}}) {
+    check_says(message_of<InvalidArgument>([&] { transform_operand(values, shape); }),
+               {"transform_operand: 64 values are no matrix of"});
+  }
 }
 
 TEST_CASE("queues of kernels refuse sizes that do not belong together", "[sizes]") {

@@ -103,7 +103,7 @@ TEST_CASE("a matrix in memory counts as the same tensor of a file", "[formats]")
   const std::vector<float> five(5);
   CHECK(message_of<InvalidArgument>([&] {
           (void)count_formats(five, {2, 3}, request_of({"mxfp4"}).formats);
-        }) == "5 values for a matrix of 2 x 3");
+        }) == "count_formats: 5 values are no matrix of 2 x 3");
 }
 
 TEST_CASE("exponents under formats without blocks are those over the tensor's scale", "[formats]") {

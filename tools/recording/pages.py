@@ -25,6 +25,7 @@ from recording.advice_rules import advice_rules
 from recording.beside_papers import beside_papers
 from recording.claims import claims_table
 from recording.device_tables import device_section
+from recording.differences import differences_table
 from recording.experiment_index import experiment_index
 from recording.headline import everyday_line, headline_table
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
@@ -145,6 +146,7 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "beside-papers": lambda sources: beside_papers(sources.recorded),
     "claims": lambda sources, *experiments: claims_table(sources.recorded, list(experiments)),
     "devices": lambda sources: device_section(sources.recorded),
+    "differences": lambda sources, experiment: text_block(differences_table(sources.recorded, experiment)),
     "emulated-operations": emulated_operations,
     "index": lambda sources: experiment_index(sources.recorded),
     "headline": lambda sources: f"{headline_table(sources.recorded)}\n\n{everyday_line(sources.recorded)}",

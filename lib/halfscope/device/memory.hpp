@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -90,7 +91,10 @@ class Memory {
 /// Copies one array of the active device to another. Throws InvalidArgument where their sizes differ.
 template <typename T>
 void copy_values(std::span<const T> from, std::span<T> to) {
-  if (from.size() != to.size()) throw InvalidArgument("copy_values: the arrays differ in size");
+  if (from.size() != to.size()) {
+    throw InvalidArgument("copy_values: arrays of " + std::to_string(from.size()) + " and " +
+                          std::to_string(to.size()) + " elements; give as many of both");
+  }
   detail::copy_memory(to.data(), active_device(), from.data(), active_device(), from.size_bytes());
 }
 

@@ -11,6 +11,7 @@
 #include <halfscope/io/detail/file_pair.hpp>
 #include <halfscope/io/detail/tensor_matrix.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
+#include <halfscope/kernel/block/detail/matrix_size.hpp>
 
 namespace halfscope {
 namespace {
@@ -132,9 +133,7 @@ void count_formats(std::span<const ChosenTensors> files, const FormatRequest& re
 
 std::vector<FormatCounts> count_formats(std::span<const float> values, const MatrixShape& shape,
                                         std::span<const TensorFormat> formats, ScaledExponents exponents) {
-  if (std::ssize(values) != shape.rows * shape.columns)
-    throw InvalidArgument(
-        fmt::format("{} values for a matrix of {} x {}", values.size(), shape.rows, shape.columns));
+  detail::check_matrix_size("count_formats", values.size(), shape);
   const TensorMatrix matrix(values, shape);
   return std::ssize(values) <= most_of_small ? count_on_one_thread(matrix, formats, exponents)
                                              : count_on_all_threads(matrix, formats, exponents);

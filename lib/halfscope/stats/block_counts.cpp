@@ -1,8 +1,6 @@
 // Counts of blocks as values, and those of a whole matrix, whose parts have counts of their own.
 #include <halfscope/stats/block_counts.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/bits.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/matrix_size.hpp>
 #include <halfscope/stats/detail/block_counter.hpp>
 
 namespace halfscope {
@@ -99,11 +98,8 @@ double decibels(double relative_error) {
 
 BlockCounts count_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
                          const RandomStream& stream, std::span<float> rounded) {
-  const auto size = static_cast<std::size_t>(shape.rows * shape.columns);
-  if (values.size() != size || (!rounded.empty() && rounded.size() != size)) {
-    throw InvalidArgument(fmt::format("count_blocks: {} values, {} results, but a matrix of {} x {}",
-                                      values.size(), rounded.size(), shape.rows, shape.columns));
-  }
+  detail::check_matrix_size("count_blocks", values.size(), shape);
+  if (!rounded.empty()) detail::check_matrix_size("count_blocks: results", rounded.size(), shape);
   const BlockCounter counter(format, detail::tensor_maximum(values, format), ScaledExponents::counted,
                              stream);
   constexpr std::int64_t most_parts = 64, least_elements = std::int64_t{1} << 17;

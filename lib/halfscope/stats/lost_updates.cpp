@@ -50,9 +50,9 @@ WeightStorage weight_storage(const Site& site, const Quantizer& quantizer) {
 UpdateCounters count_lost_updates(const Site& site, const Quantizer& quantizer,
                                   std::span<const float> weights, std::span<const float> updates) {
   if (weights.size() != updates.size()) {
-    throw InvalidArgument(
-        fmt::format("lost_updates: {} has {} weights and {} updates; give as many of one as of the other",
-                    site.tensor, weights.size(), updates.size()));
+    throw InvalidArgument(fmt::format(
+        "count_lost_updates: {} has {} weights and {} updates; give as many of one as of the other",
+        site.tensor, weights.size(), updates.size()));
   }
   return update_counters(site.tensor, static_cast<std::int64_t>(weights.size()),
                          update_effect(weights, updates, weight_storage(site, quantizer)));

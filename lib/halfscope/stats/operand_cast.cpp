@@ -5,6 +5,7 @@
 
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/bits.hpp>
+#include <halfscope/kernel/block/detail/matrix_size.hpp>
 #include <halfscope/kernel/block/detail/maxima.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 
@@ -39,6 +40,7 @@ float operand_magnitude(std::span<const float> values) {
 }
 
 void transform_operand(std::span<float> values, const MatrixShape& shape) {
+  detail::check_matrix_size("transform_operand", values.size(), shape);
   const std::int64_t whole = shape.columns - shape.columns % std::ssize(hadamard_signs);
   constexpr std::int64_t rows_per_range = 16;
   parallel_for_ranges(shape.rows, rows_per_range, [&](std::int64_t first, std::int64_t count) {
@@ -51,6 +53,7 @@ void transform_operand(std::span<float> values, const MatrixShape& shape) {
 
 std::optional<BlockCounts> round_operand(std::span<float> values, const MatrixShape& shape,
                                          const OperandCast& cast, OperandCounting counting) {
+  detail::check_matrix_size("round_operand", values.size(), shape);
   const auto* blocks = std::get_if<BlockFormat>(&cast.format);
   if (blocks == nullptr) return round_scaled(values, std::get<Quantizer>(cast.format), cast, counting);
   if (counting == OperandCounting::counted) return count_blocks(values, shape, *blocks, cast.stream, values);

@@ -3,19 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/kernel/block/detail/block_element.hpp>
+#include <halfscope/kernel/block/detail/matrix_size.hpp>
 #include <halfscope/kernel/block/detail/stochastic.hpp>
 #include <halfscope/kernel/block/detail/tile.hpp>
 
 namespace halfscope {
 namespace {
 
-void check_matrix_size(const char* operation, std::size_t size, const MatrixShape& shape) {
-  if (static_cast<std::int64_t>(size) == shape.rows * shape.columns) return;
-  throw InvalidArgument(
-      fmt::format("{}: {} values are no matrix of {} x {}", operation, size, shape.rows, shape.columns));
+void check_scales(const char* function, const BlockCodes& codes, const BlockShape& block) {
+  const MatrixShape grid = block_grid(codes.shape, block);
+  detail::check_equal_sizes(function, static_cast<std::size_t>(grid.rows * grid.columns),
+                            codes.scales.size());
 }
 
 /// Calls body(block, range) for every block, split over the threads.
@@ -47,9 +49,17 @@ void quantise_one_by_one(const detail::TensorInBlocks& tensor, const RandomStrea
 
 }  // namespace
 
+void detail::check_matrix_size(const char* function, std::size_t size, const MatrixShape& shape) {
+  const auto rows = static_cast<std::size_t>(shape.rows), columns = static_cast<std::size_t>(shape.columns);
+  const bool whole = columns == 0 ? size == 0 : size % columns == 0 && size / columns == rows;
+  if (shape.rows >= 0 && shape.columns >= 0 && whole) return;
+  throw InvalidArgument(
+      fmt::format("{}: {} values are no matrix of {} x {}", function, size, shape.rows, shape.columns));
+}
+
 BlockCodes quantise_blocks(std::span<const float> values, const MatrixShape& shape, const BlockFormat& format,
                            const RandomStream& stream) {
-  check_matrix_size("quantise_blocks", values.size(), shape);
+  detail::check_matrix_size("quantise_blocks", values.size(), shape);
   const MatrixShape grid = block_grid(shape, format.block);
   const detail::TensorInBlocks tensor(values, shape, format);
   BlockCodes codes{shape, std::vector<std::uint8_t>(values.size()),
@@ -73,6 +83,7 @@ std::vector<std::uint32_t> scales_of_rows(const BlockCodes& codes, const BlockSh
     throw InvalidArgument(fmt::format("scales_of_rows: blocks of {} x {} are not made of runs of {} elements",
                                       block.rows, block.columns, columns));
   }
+  check_scales("scales_of_rows: scales", codes, block);
   const std::int64_t across = block_grid(codes.shape, block).columns;
   const std::int64_t runs = block_grid(codes.shape, {1, columns}).columns, each = block.columns / columns;
   std::vector<std::uint32_t> scales;
@@ -85,7 +96,9 @@ std::vector<std::uint32_t> scales_of_rows(const BlockCodes& codes, const BlockSh
 }
 
 void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span<float> out) {
-  check_matrix_size("decode_blocks", out.size(), codes.shape);
+  detail::check_matrix_size("decode_blocks", out.size(), codes.shape);
+  detail::check_matrix_size("decode_blocks", codes.elements.size(), codes.shape);
+  check_scales("decode_blocks: scales", codes, format.block);
   visit_blocks(codes.shape, format.block, [&](std::int64_t block, const detail::BlockRange& range) {
     const float scale = decode_scale(codes.scales[static_cast<std::size_t>(block)], format.scale());
     range.for_each([&](std::int64_t i) {
@@ -98,8 +111,8 @@ void decode_blocks(const BlockCodes& codes, const BlockFormat& format, std::span
 
 void round_blocks(std::span<const float> in, std::span<float> out, const MatrixShape& shape,
                   const BlockFormat& format, const RandomStream& stream) {
-  check_matrix_size("round_blocks", out.size(), shape);
-  check_matrix_size("round_blocks", in.size(), shape);
+  detail::check_matrix_size("round_blocks", out.size(), shape);
+  detail::check_matrix_size("round_blocks", in.size(), shape);
   if (format.element.rounding == Rounding::stochastic)
     return detail::write_stochastic_values({in, shape, format}, stream, out);
   if (!detail::rounds_in_segments(format))

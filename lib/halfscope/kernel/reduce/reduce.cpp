@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <halfscope/core/detail/equal_sizes.hpp>
 #include <halfscope/core/parallel.hpp>
 #include <halfscope/device/memory.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
@@ -16,9 +17,8 @@ namespace {
 constexpr std::int64_t columns_per_task = 16;
 
 void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
-  if (static_cast<std::int64_t>(sums.size()) != terms.matrices * terms.columns) {
-    throw InvalidArgument("column_sums: one sum per column is wanted");
-  }
+  detail::check_equal_sizes("column_sums: sums", static_cast<std::size_t>(terms.matrices * terms.columns),
+                            sums.size());
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
     throw InvalidArgument("column_sums: a chunk holds at least one term");
   }
@@ -92,7 +92,7 @@ void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::sp
 
 void divided_sum(std::span<const float> terms, float divisor, const AccumulateModel& model,
                  std::span<float> result) {
-  if (result.size() != 1) throw InvalidArgument("divided_sum: one result is wanted");
+  detail::check_equal_sizes("divided_sum: results", 1, result.size());
   if (active_device() == Device::cuda) return cuda::divided_sum(terms, divisor, model, result);
   result[0] = accumulate(terms, model) / divisor;
 }
