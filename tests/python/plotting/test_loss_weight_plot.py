@@ -10,7 +10,7 @@ from halfscope import plotting
 from halfscope.plotting.drawings import draw
 from halfscope.results import Experiment, read_experiment
 from halfscope.results.json_files import read_json
-from halfscope.results.loss_weights import by_loss_weight
+from halfscope.results.loss_weights import by_loss_weight, weight_note
 from synthetic import write_json
 from synthetic_scales import OBSERVED, ScaleArm, flushed, write_scale_results
 
@@ -72,3 +72,26 @@ def test_the_figure_draws_the_series_and_is_in_the_report(tmp_path: Path) -> Non
     assert right.lines[0].get_ydata()[2] == pytest.approx(100 * activation_share(1))
     assert [label.get_text() for label in left.get_xticklabels()] == ["1", "1/64", "1/4096"]
     assert "loss_weight_curve" in [drawing.name for drawing in draw(experiment)]
+
+
+def test_every_figure_says_what_the_loss_is_multiplied_by(tmp_path: Path) -> None:
+    shared = results(tmp_path / "shared", dict.fromkeys(WEIGHTS, 1 / 256))
+    assert weight_note(shared) == "The loss is multiplied by 1/256."
+    drawings = draw(shared)
+    assert len(drawings) > 4
+    assert [drawing.name for drawing in drawings if b"multiplied by 1/256" not in drawing.svg] == []
+
+    own = results(tmp_path / "own", WEIGHTS)
+    assert weight_note(own) == "The loss is multiplied by 1/64 in b; by 1/4096 in c, d."
+    assert all(b"multiplied by 1/64 in b" in drawing.svg for drawing in draw(own))
+
+    plain = results(tmp_path / "plain", dict.fromkeys(WEIGHTS, 1))
+    assert weight_note(plain) == ""
+    assert not any(b"multiplied" in drawing.svg for drawing in draw(plain))
+
+
+def test_a_weight_of_many_arms_names_the_first(tmp_path: Path) -> None:
+    experiment = results(tmp_path, {"fp32": 1} | dict.fromkeys("abcd", 1 / 8))
+    assert weight_note(experiment) == "The loss is multiplied by 1/8 in a, b, c, d."
+    experiment = results(tmp_path, dict.fromkeys(WEIGHTS, 1 / 8) | {"fp32": 3})
+    assert weight_note(experiment) == "The loss is multiplied by 3 in fp32; by 1/8 in a, b, c, d."

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 
 from halfscope import plotting
 from halfscope.plotting.gradients import NAMES
-from halfscope.plotting.style import MANY
+from halfscope.plotting.style import MANY, add_note
 from halfscope.plotting.svg import svg_of
 from halfscope.results import Experiment
 from halfscope.results.loss_scales import GRADIENTS, baseline, compares_scales, shown_scale
+from halfscope.results.loss_weights import weight_note
 
 
 class Drawing(NamedTuple):
@@ -43,7 +44,12 @@ def draw(experiment: Experiment) -> list[Drawing]:
         *_scale_figures(experiment),
         *_operand_figures(experiment),
     )
-    return [_drawing(name, description, figure) for name, description, figure in candidates if figure]
+    note = weight_note(experiment)
+    drawn = [(name, description, figure) for name, description, figure in candidates if figure]
+    for _, _, figure in drawn:
+        if note:
+            add_note(figure, note)
+    return [_drawing(name, description, figure) for name, description, figure in drawn]
 
 
 def _arm_figures(experiment: Experiment) -> Iterator[tuple[str, str, Figure | None]]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from halfscope.plotting.style import COLOURS, DASHES, legend_beside, new_figure, tidy
 from halfscope.results import Experiment
-from halfscope.results.loss_weights import WeightedArm, by_loss_weight
+from halfscope.results.loss_weights import WeightedArm, by_loss_weight, weight_text
 
 MARKERS = "osD^v"
 
@@ -55,6 +55,5 @@ def _points(values: list[tuple[WeightedArm, float | None]]) -> tuple[list[float]
 
 
 def _weight_axis(axes: Axes, weights: list[float]) -> None:
-    names = [f"1/{1 / weight:g}" if weight < 1 else f"{weight:g}" for weight in weights]
-    axes.set_xticks([-log2(weight) for weight in weights], names, rotation=45, ha="right")
+    axes.set_xticks([-log2(weight) for weight in weights], list(map(weight_text, weights)), rotation=45, ha="right")
     axes.set_xlabel("weight of the loss")

@@ -115,6 +115,13 @@ def headline(figure: Figure, title: str, note: str = "") -> None:
         figure.supxlabel(wrapped(figure, note, 9), x=0.01, ha="left", size=9)
 
 
+def add_note(figure: Figure, note: str) -> None:
+    """A sentence under all panels, below what stands there; the figure grows by it."""
+    lines = wrapped(figure, note, 10)  # with room for long words
+    figure.supxlabel("\n".join(filter(None, (figure.get_supxlabel(), lines))), x=0.01, ha="left", size=9)
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * len(lines.split("\n")))
+
+
 def wrapped(figure: Figure, text: str, size: int) -> str:
     """`text` in lines that fit the figure's width, in letters of `size` points; lines of its own stay apart."""
     letters = int(72 * figure.get_figwidth() / (0.52 * size))

@@ -37,6 +37,29 @@ def by_loss_weight(experiment: Experiment) -> dict[tuple[str, str], list[Weighte
     return {key: sorted(found, reverse=True, key=lambda arm: arm.weight) for key, found in series.items()}
 
 
+def weight_text(weight: float) -> str:
+    """1/256 rather than 0.00390625."""
+    return f"1/{1 / weight:g}" if weight < 1 else f"{weight:g}"
+
+
+def weight_note(experiment: Experiment) -> str:
+    """The constants that the arms' losses are multiplied by; empty where they are not."""
+    arms: dict[float, list[str]] = {}
+    for arm in experiment.arms:
+        if experiment.runs.get(arm.name):
+            arms.setdefault(arm.loss_weight, []).append(arm.name)
+    if len(arms) == 1:
+        (weight,) = arms
+        return "" if weight == 1 else f"The loss is multiplied by {weight_text(weight)}."
+    parts = [f"{weight_text(weight)} in {_some(names)}" for weight, names in sorted(arms.items()) if weight != 1]
+    return f"The loss is multiplied by {'; by '.join(reversed(parts))}." if parts else ""
+
+
+def _some(names: list[str]) -> str:
+    """At most four."""
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
 def _fp32_baseline(experiment: Experiment, arm: Arm) -> Arm | None:
     """The baseline of an FP16 arm, where that is in FP32 and has a run."""
     if arm.in_fp32 or arm.baseline is None or not experiment.runs.get(arm.baseline):
