@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.6", reason="fully_shard came with PyTorch 2.6")
 
 import halfscope
-import test_diagnosis
-import test_near_diagnosis
+import near_victims
 import victims
+from test_victims_healed import names_in
 from torch_record import sources
 from torch_record.cases import all_cases, record
 from torch_record.command import main
@@ -45,10 +45,9 @@ def test_a_case_alone_is_as_among_others(tmp_path: Path) -> None:
 
 def test_every_victim_of_the_tests_is_seen_through_every_door() -> None:
     names = set(all_cases())
-    tested = [("victims", case.victim) for case in test_diagnosis.CASES]
-    tested += [("near_victims", case.victim) for case in test_near_diagnosis.CASES]
+    tested = [f"{module.__name__}.{name}" for module in (victims, near_victims) for name in names_in(module)]
     for door in ("diagnose", "emulate", "watch", "lint"):
-        assert {f"{door}/{module}.{name}" for module, name in tested} <= names
+        assert {f"{door}/{victim}" for victim in tested} <= names
 
 
 def test_a_new_victim_is_recorded_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +70,7 @@ def test_another_constant_is_seen_in_words_and_numbers(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "3 of 7 cases differ"  # lint reads no closure
     assert "diagnose/victims.mask_fill:" in lines
-    assert any(line.startswith("  text: ") and "[--1e9," in line and "{+-1e8," in line for line in lines)
+    assert any(line.startswith("  text: ") and "write -6e4 for [--1e9-] {+-1e8+}" in line for line in lines)
 
 
 def _with_a_mask_of(value: float) -> Callable[[], Any]:
