@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import count, islice
 from pathlib import Path
+from re import findall
+from typing import Any
 
 import pytest
 
@@ -11,12 +13,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from halfscope.torch import diagnose
 from planted_faults import FAULTS, planted
+from tie_faults import HEALTHY, TIES
 from typed_remedies import Judged, distance, is_near, judge, load, outcome
 from unforeseen_faults import UNFORESEEN
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 FORMATS = ("fp16", "bf16", "autocast", "autocast_bf16")
-EVERY = {**FAULTS, **UNFORESEEN}
+EVERY = {**FAULTS, **UNFORESEEN, **TIES}
 MOST = 10  # seeds that are tried for each network that FP16 harms
 
 
@@ -85,16 +88,62 @@ def test_hundreds_of_planted_faults(kind: str, tmp_path: Path) -> None:
     assert wrong == [] and named >= 0.85 and works >= 0.85
 
 
-def healthy_networks(seeds: range, folder: Path) -> list[str]:
+def decided(path: Path, dtype: torch.dtype) -> torch.Tensor:
+    module = load(path)
+    outcome(module, dtype)
+    return module.net.decided
+
+
+def told_and_counted(each: Judged, folder: Path) -> tuple[int, int, int]:
+    """Changed decisions that the report tells, those of PyTorch's own FP16, and all of them."""
+    path = folder / "counted.py"
+    path.write_text(each.planted.source)
+    exact = decided(path, torch.float32)
+    own = decided(path, torch.float16) != exact
+    ((told, of),) = set(findall(r"decides otherwise in (\d+) of (\d+)", " ".join(str(each.report).split())))
+    assert int(of) == own.numel(), each.report
+    return int(told), int(own.sum()), int(of)
+
+
+@pytest.mark.parametrize("kind", TIES)
+def test_ties_are_named_counted_and_healed(kind: str, tmp_path: Path) -> None:
+    found = judged(kind, 0, 1, tmp_path)
+    assert scores(found) == (1, 1, [])
+    told, counted, every = told_and_counted(found[0], tmp_path)
+    assert told and abs(told - counted) <= max(1, 0.1 * every), found[0].report
+
+
+@pytest.mark.slow
+def test_hundreds_of_ties(tmp_path: Path) -> None:
+    named, works, wrong = scores([each for kind in TIES for each in judged(kind, 100, 12, tmp_path)])
+    assert wrong == [] and named >= 0.95 and works >= 0.85
+
+
+def healthy_networks(seeds: range, folder: Path, kind: str | None = None) -> list[str]:
     alarms = []
     for seed in seeds:
         path = folder / f"healthy{seed}.py"
-        path.write_text(planted(seed, None).source)
+        path.write_text(planted(seed, kind, HEALTHY).source)
         module = load(path)
         for format in FORMATS:
-            report = diagnose(module.net, lambda of=module: of.loss(of.net, of.inputs), format)
-            alarms += [] if report.is_healthy else [f"{seed} {format}\n{report}"]
+            report = diagnose(module.net, lambda of=module: loss_of(of), format)
+            alarms += [] if report.is_healthy else [f"{kind} {seed} {format}\n{report}"]
     return alarms
+
+
+def loss_of(module: Any) -> torch.Tensor:
+    torch.manual_seed(7)
+    return module.loss(module.net, module.inputs)
+
+
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_decisions_without_lost_digits_are_healthy(kind: str, tmp_path: Path) -> None:
+    assert healthy_networks(range(2), tmp_path, kind) == []
+
+
+@pytest.mark.slow
+def test_hundreds_of_healthy_decisions(tmp_path: Path) -> None:
+    assert [alarm for kind in HEALTHY for alarm in healthy_networks(range(200, 225), tmp_path, kind)] == []
 
 
 def test_healthy_networks_are_healthy(tmp_path: Path) -> None:
@@ -116,7 +165,7 @@ def test_a_judge_sees_a_remedy_that_does_not_work(tmp_path: Path, monkeypatch: p
 
 
 def test_every_kind_of_fault_is_planted() -> None:
-    assert len(FAULTS) >= 23 and len(UNFORESEEN) >= 14
+    assert len(FAULTS) >= 23 and len(UNFORESEEN) >= 14 and len(TIES) >= 11
     for kind in EVERY:
         source = planted(0, kind, EVERY)
         lines = source.source.splitlines()

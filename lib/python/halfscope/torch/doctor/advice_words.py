@@ -9,11 +9,13 @@ from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import HEALED
 from halfscope.torch.doctor.ill_before import beyond_range
 from halfscope.torch.doctor.local_causes import causes_of
+from halfscope.torch.doctor.outcomes import changed_decisions
 from halfscope.torch.doctor.program import TYPES, Trial
 from halfscope.torch.doctor.regions import ancestors
 from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.state_causes import state_words
+from halfscope.torch.doctor.ties import tie_words
 from halfscope.torch.words import counted, number
 
 _DEEP = 4  # ancestors of a call that are looked at for a cause
@@ -21,8 +23,14 @@ _DEEP = 4  # ancestors of a call that are looked at for a cause
 
 def told(about: Examination, course: Course) -> Diagnosis:
     outcome, exact = about.narrow.outcome, about.exact.outcome
-    harm = alarm_words(about.alarms, outcome.loss, exact.loss)
-    findings = [_advice(about, remedy, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)]
+    ties = tie_words(about, [alarm.distance for alarm in about.alarms])
+    healed = {place for remedy in course.remedies for place in remedy.group}
+    of_outcome = [alarm for alarm in about.alarms if alarm.distance.place is None]
+    others = [words for place, words in ties.items() if place not in healed]
+    harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
+    findings = [
+        _advice(about, remedy, ties, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)
+    ]
     spread = ""
     if course.is_spread:
         spread = (
@@ -38,7 +46,8 @@ def told(about: Examination, course: Course) -> Diagnosis:
     )  # fmt: skip
 
 
-def _advice(about: Examination, remedy: Remedy, harm: str) -> Advice:
+def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm: str) -> Advice:
+    """ties: clauses on decisions, by place. harm: what the fault does to the outcome."""
     candidate = remedy.candidate
     exact = about.exact.outcome.loss
     sure = "tried: loss, results, gradients and decisions are FP32's but for round-off"
@@ -47,7 +56,7 @@ def _advice(about: Examination, remedy: Remedy, harm: str) -> Advice:
     if candidate.family not in ("loss scale", "state"):
         sure += "; and again on slightly smaller inputs"
     causes = state_words(about) if candidate.family == "state" else _cause_words(about, remedy.group)
-    why = "; ".join(filter(None, [causes, harm]))
+    why = "; ".join(filter(None, [causes, *(words for place, words in ties.items() if place in remedy.group), harm]))
     return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(candidate.place))
 
 
@@ -121,8 +130,17 @@ def healthy(about: Examination) -> str:
     outcome, exact = about.narrow.outcome, about.exact.outcome
     parts = ["Healthy: every result"]
     parts += [number(outcome.gradients, "gradient")] if outcome.gradients else []
-    parts += [number(exact.decisions, "decision")] if exact.decisions else []
+    decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
+    parts += [counted(decisions, "decision")] if decisions else []
     return " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off."
+
+
+def other_decisions(about: Examination) -> str:
+    """A sentence on decisions within a healthy step that the format makes otherwise; empty where it makes none."""
+    words = tie_words(about, changed_decisions(about.narrow.outcome, about.exact.outcome))
+    if not words:
+        return ""
+    return f"Decided otherwise than in FP32, within the step: {'; '.join(words.values())}."
 
 
 def extent(about: Examination) -> str:

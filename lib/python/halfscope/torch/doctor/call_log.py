@@ -8,11 +8,13 @@ from typing import Any
 import torch
 
 from halfscope.torch.doctor.calls import Call
+from halfscope.torch.doctor.decisions import Decision, decision_of
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key
 
 KEPT = 64  # calls whose operands a run keeps, where it does not keep all
+_MOST_TURNS = 64  # calls at one place whose decisions a run keeps
 
 
 class CallLog:
@@ -25,6 +27,7 @@ class CallLog:
         self.calls: deque[Call] = deque(maxlen=None if keeps_all else KEPT)
         self.in_update = False
         self.latest_place: CallPlace
+        self.decisions: dict[CallPlace, list[Decision]] = {}
         self.modules: list[torch.nn.Module] = []
         self._makers: dict[tuple, Call] = {}
         self._state, self._names, self._calls = state, names, 0
@@ -45,6 +48,12 @@ class CallLog:
                     del self._makers[key]
         self.calls.append(call)
         self.add_view(call)
+
+    def note_decision(self, call: Call) -> None:
+        turns = self.decisions.get(call.place, [])
+        decision = decision_of(call) if len(turns) < _MOST_TURNS else None
+        if decision is not None:
+            self.decisions[call.place] = [*turns, decision]
 
     def add_view(self, call: Call) -> None:
         for tensor in _tensors(call.result):

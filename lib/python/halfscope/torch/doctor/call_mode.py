@@ -18,7 +18,7 @@ from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.rounding_mode import RoundingMode
 from halfscope.torch.doctor.source_text import place_of_call
 from halfscope.torch.doctor.storage_kinds import Numbers
-from halfscope.torch.private import nodes_made
+from halfscope.torch.private import nodes_made, without_dispatch_modes
 from halfscope.torch.tensors.trees import map_tensors
 
 _DTYPE = torch.Tensor.dtype.__get__
@@ -66,6 +66,9 @@ class CallMode(TorchFunctionMode):
         with self.mode.making(Numbers.LIFTED if lifts else self.mode.default):
             self._compute(call, asked, lifts)
         call.nodes = (call.nodes[0], nodes_made())
+        pause = without_dispatch_modes()
+        self.log.note_decision(call)
+        del pause
         self.log.add(call)
         return call.result
 

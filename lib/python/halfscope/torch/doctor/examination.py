@@ -8,10 +8,12 @@ from halfscope.torch.doctor.calls import EndlessRun
 from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.noisy_runs import Pair
+from halfscope.torch.doctor.outcomes import changed_decisions
 from halfscope.torch.doctor.program import Program, Run, Trial
 from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.source_text import CallPlace
 
+_LUCK_SEEDS = (1, 1001)  # a failure is to be one again on inputs that each makes slightly smaller
 _MORE_CALLS = 4  # times as many as in the first run make a run endless
 
 
@@ -52,6 +54,8 @@ class Examination:
             return
         pair.learn_fp32(self.floor)
         self.alarms = pair.alarms(self.floor)
+        if self._may_be_luck():
+            self.alarms = self._confirmed(self.alarms)
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
@@ -62,6 +66,20 @@ class Examination:
             return self.program.run(trial)
         except Exception:
             return None
+
+    def _may_be_luck(self) -> bool:
+        """Whether finite numbers are off, and a decision within the step is another one: one near tie is enough."""
+        is_finite = all(alarm.reason != "not finite" for alarm in self.alarms)
+        return bool(self.alarms) and is_finite and bool(changed_decisions(self.narrow.outcome, self.exact.outcome))
+
+    def _confirmed(self, alarms: list[Alarm]) -> list[Alarm]:
+        """Failures on slightly smaller inputs too."""
+        for seed in _LUCK_SEEDS:
+            exact, narrow = (self._tolerant_run(Trial(is_exact=is_exact, shrinks=seed)) for is_exact in (True, False))
+            if exact is not None and narrow is not None:
+                again = {alarm.distance.name for alarm in self.floor.alarms(narrow.outcome, exact.outcome)}
+                alarms = [alarm for alarm in alarms if alarm.distance.name in again]
+        return alarms
 
     @property
     def places(self) -> list[CallPlace]:

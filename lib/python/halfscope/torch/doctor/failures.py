@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from statistics import median
 
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
@@ -10,6 +11,7 @@ from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _FEW_DECISIONS = 0.05
+_NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on round-off is amplified
 _MOST_CHANGE = 0.2
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
 _JUMP = 2.0  # times what noise explains that grows as it should: a sign that flipped, as before a ReLU
@@ -52,6 +54,7 @@ class Floor:
     errors: dict[tuple[str, str], float] = field(default_factory=dict)
     errors_of_fp32: dict[tuple[str, str], float] = field(default_factory=dict)
     of_each_run: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    has_near_ties: bool = False  # another decision, which noise makes now and then, is no amplified round-off
     of_large_noise: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     def learn(self, noisy: Outcome, exact: Outcome) -> None:
@@ -75,11 +78,14 @@ class Floor:
         return self.errors.get((distance.group, distance.name), 0.0)
 
     def alarms(self, found: Outcome, exact: Outcome, tolerance: Tolerance = ALARM) -> list[Alarm]:
+        every = distances(found, exact)
         alarms = [
             Alarm(each, reason)
-            for each in distances(found, exact)
+            for each in every
             if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
         ]
+        if not any(map(self._is_harm, every)):
+            alarms = [alarm for alarm in alarms if alarm.distance.group != "choice"]
         if any(alarm.distance.group == "gradient" for alarm in alarms):
             return alarms
         # The sum of gradients each of which is within its own floor is within it too, signs that flipped included.
@@ -96,7 +102,7 @@ class Floor:
             least = max(8 * self.errors_of_fp32.get(key, 0.0), 1e-6)
             if moves:
                 least = max(least, 2 * self.unit, min(2 * self.errors.get(key, 0.0), _MOVED))
-            if not each.is_finite or each.error > least:
+            if each.group != "choice" and (not each.is_finite or each.error > least):
                 return False
         return True
 
@@ -104,24 +110,35 @@ class Floor:
         u, root = self.unit, self.calls**0.5
         if not each.is_finite:
             return "not finite"
-        is_noise = self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF
+        is_noise = self._is_noise(each)
         if each.group == "change":
             return "change" if each.error > _MOST_CHANGE and not is_noise else ""
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""
         is_gradient = each.group in ("gradient", "gradients")
+        if each.group == "choice":
+            return "decision" if each.lost > _NUMBERS * u * root and each.error > _FEW_DECISIONS else ""
         if is_noise:
             return ""
         if each.error > 4 * floor and each.error > max(6 * u, _LEAST_OF_GRADIENTS if is_gradient else 0.0):
             return "round-off"
-        times = {"number": 8, "gradients": 24}.get(each.group)
+        times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
         is_amplified = times is not None and min(each.error, self._typical(each) / _TYPICAL) > times * u * root
         return "amplified" if is_amplified else ""
+
+    def _is_noise(self, each: Distance) -> bool:
+        return self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF
+
+    def _is_harm(self, each: Distance) -> bool:
+        """Whether a number, or all gradients, are farther from FP32's than a healed step's."""
+        most = {"number": HEALED.numbers, "gradients": HEALED.gradients}.get(each.group, inf)
+        return not each.is_finite or (each.error > most and not self._is_noise(each))
 
     def _typical(self, each: Distance) -> float:
         """The median of the noisy runs, 0 where more noise does not raise it: a sign that flips does not grow."""
         key = (each.group, each.name)
-        typical = median(self.of_each_run.get(key, [0.0]))
+        errors = sorted(self.of_each_run.get(key, [0.0]))
+        typical = errors[len(errors) // 4] if self.has_near_ties else median(errors)
         if key not in self.of_large_noise:
             return typical
         grows = median(self.of_large_noise[key]) > min(_GROWTH * typical, _SATURATED)

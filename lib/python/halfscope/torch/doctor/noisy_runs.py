@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from halfscope.torch.doctor.failures import ALARM, Alarm, Floor, Tolerance
-from halfscope.torch.doctor.outcomes import Outcome
+from halfscope.torch.doctor.outcomes import Outcome, changed_decisions
 from halfscope.torch.doctor.program import Run, Trial
 
 FP32_UNIT = 2.0**-24
@@ -45,12 +45,18 @@ class Pair:
     def alarms(self, floor: Floor, tolerance: Tolerance = ALARM) -> list[Alarm]:
         """Failures of the format's run, after more noise where a sign that flips may explain them."""
         found = floor.alarms(self.narrow, self.exact, tolerance)
-        if found and all(alarm.reason == "round-off" for alarm in found):
+        of_outcome = _without_choices(found)
+        if not of_outcome or any(alarm.reason == "not finite" for alarm in of_outcome):
+            return found
+        floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
+        if floor.has_near_ties or all(alarm.reason == "round-off" for alarm in of_outcome):
             for seed in _MORE_SEEDS:
                 self._learn(floor, seed)
             found = floor.alarms(self.narrow, self.exact, tolerance)
-            if found and all(alarm.distance.group.startswith("gradient") for alarm in found):
-                found = self._after_flips(floor, _FLIP_SEEDS, tolerance)
+            of_outcome = _without_choices(found)
+            is_of_gradients = all(alarm.distance.group.startswith("gradient") for alarm in of_outcome)
+            if of_outcome and (is_of_gradients or floor.has_near_ties):
+                return self._after_flips(floor, _FLIP_SEEDS, tolerance)
         if any(alarm.reason == "amplified" for alarm in found):
             found = self._after_flips(floor, _FLIP_SEEDS[:3], tolerance)
         return found
@@ -66,3 +72,8 @@ class Pair:
             if noisy is not None:
                 floor.learn_jumps(noisy, self.exact, _FLIPPING)
         return floor.alarms(self.narrow, self.exact, tolerance)
+
+
+def _without_choices(alarms: list[Alarm]) -> list[Alarm]:
+    """Decisions within the step are a cause, which no noise excuses."""
+    return [alarm for alarm in alarms if alarm.distance.group != "choice"]

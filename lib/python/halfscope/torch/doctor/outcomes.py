@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.doctor.decisions import Decision, changed_in
 from halfscope.torch.doctor.rounding_mode import Outer
+from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import storage_key
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
@@ -24,6 +26,7 @@ class Outcome:
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)
     changes: dict[str, torch.Tensor] = field(default_factory=dict)  # weights, buffers and tensors from outside
     decisions: dict[str, torch.Tensor] = field(default_factory=dict)  # integers and booleans that are returned
+    choices: dict[CallPlace, list[Decision]] = field(default_factory=dict)  # decisions within the step, by place
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,12 @@ def _returned(result: Any, loss: torch.Tensor | None) -> list[torch.Tensor]:
 class Distance:
     """How far a tensor of an outcome is from FP32's."""
 
-    group: str  # "number", "gradient", "change", "decision"
+    group: str  # "number", "gradient", "gradients", "change", "decision", "choice"
     name: str
     error: float  # norm of the difference over the norm of FP32's; share of changed decisions
     is_finite: bool  # where FP32's is
+    place: CallPlace | None = None  # where a decision within the step stands
+    lost: float = 0.0  # relative error of the numbers that it is made of
 
 
 def distances(found: Outcome, exact: Outcome) -> list[Distance]:
@@ -109,7 +114,16 @@ def distances(found: Outcome, exact: Outcome) -> list[Distance]:
     result += [_decision(name, found.decisions.get(name), tensor) for name, tensor in exact.decisions.items()]
     result += _of_gradients(found.gradients, exact.gradients)
     result += [_distance("change", name, found.changes.get(name, None), t) for name, t in exact.changes.items()]
-    return result
+    return result + _choices(found, exact)
+
+
+def changed_decisions(found: Outcome, exact: Outcome) -> list[Distance]:
+    """Decisions within the step of which some are made otherwise."""
+    return [each for each in _choices(found, exact) if each.error]
+
+
+def _choices(found: Outcome, exact: Outcome) -> list[Distance]:
+    return [_choice(place, found.choices.get(place), turns) for place, turns in exact.choices.items()]
 
 
 def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> list[Distance]:
@@ -130,6 +144,12 @@ def _decision(name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Dis
         return Distance("decision", name, 1.0, True)
     share = float((found != exact).double().mean()) if exact.numel() else 0.0
     return Distance("decision", name, share, True)
+
+
+def _choice(place: CallPlace, found: list[Decision] | None, exact: list[Decision]) -> Distance:
+    """A call that a change has taken away decides nothing otherwise."""
+    changed, every, lost = changed_in(found or (), exact)
+    return Distance("choice", f"{place.called} ({place})", changed / every if every else 0.0, True, place, lost)
 
 
 def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor, least: float = 0.0) -> Distance:

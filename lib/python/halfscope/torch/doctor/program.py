@@ -106,6 +106,7 @@ class Program:
                 loss = self._finish(result, trial)
             ended = Ended(loss, result, outputs, start, 1 / self._scale(trial))
             outcome = outcome_of(ended, self.model, mode.outer)
+            outcome.choices = log.decisions
             return Run(outcome, log, mode, blocks, calls.narrow_types | blocks.types)
         finally:
             for outer in mode.outer.values():

@@ -88,7 +88,9 @@ class Rounder:
             return
         if self._noise and operation not in _NOISELESS:
             factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
-            tensor.mul_(factor.to(tensor.device))
+            factor = factor.to(tensor.device)
+            factor[(tensor == tensor.round()) & (tensor.abs() <= 1 / self._noise)] = 1  # whole numbers are exact
+            tensor.mul_(factor)
         if self._cast is None or not tensor.numel():
             return
         if tensor.is_contiguous() and tensor.is_cpu:
