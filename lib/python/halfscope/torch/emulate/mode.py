@@ -31,7 +31,7 @@ from halfscope.torch.operations.operators import is_composed, is_in_place, opera
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import TorchDispatchMode, without_function_modes
-from halfscope.torch.tensors.trees import has_complex, has_floats, has_numbers, is_of_shapes, map_complex, results
+from halfscope.torch.tensors.trees import has_complex, has_numbers, is_of_shapes, map_complex, results, types_of
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _pass_on(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """An operation that computes nothing."""
-        if line.kind is Kind.SOURCE and has_half(args, kwargs):
+        if line.kind is Kind.SOURCE and has_half(types_of(args, kwargs)):
             return self._half.run(Call(func, line, args, kwargs, None, self._places.in_backward))
         if self._options.wire is not None and line.name.startswith(ALL_REDUCE):
             self._options.wire.send(args[0])
@@ -146,20 +146,23 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def _run(self, call: Call) -> Any:
         result = self._run_by_rule(call)
-        if call.func in self._without_rule:
+        if self._without_rule and call.func in self._without_rule:
             place = call.place
-            rounds = has_half(call.args, call.kwargs) or (self._active and place is not None and place.formats.rounds)
+            rounds = has_half(types_of(call.args, call.kwargs)) or (
+                self._active and place is not None and place.formats.rounds
+            )
             if rounds and has_numbers(results(result)):
                 self._admit(self._without_rule[call.func], place)
         return result
 
     def _run_by_rule(self, call: Call) -> Any:
         args, kwargs, place = call.args, call.kwargs, call.place
-        if has_complex(args):
+        types = types_of(args, kwargs)
+        if torch.complex64 in types and has_complex(args):
             return self._complex(call)
-        if not has_floats(args, kwargs):
+        if not any(each.is_floating_point for each in types):
             return call.func(*args, **kwargs)
-        if has_half(args, kwargs):
+        if has_half(types):
             return self._run_half(call)
         if not self._active:
             return call.func(*args, **kwargs)

@@ -13,7 +13,7 @@ from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.place import Computed, Place, Region
 from halfscope.torch.events.source import Site
 from halfscope.torch.policy import Policy
-from halfscope.torch.private import node_number, nodes_made, replace_attribute
+from halfscope.torch.private import node_number, nodes_made, replace_attribute, without_function_modes
 from halfscope.torch.tensors.elements import floating
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -88,7 +88,7 @@ class Places:
     @property
     def in_forward(self) -> bool:
         """Whether the model's forward pass runs, a recomputed one too."""
-        return bool(self._stack) or self.is_recomputing()
+        return bool(self._stack) or (self._backward_depth > 0 and self.is_recomputing())
 
     def count(self, place: Place, operation: str, site: Site | None) -> int:
         """How many times the module's call has had an operation, this time too; site: its line, or None.
@@ -170,7 +170,9 @@ class Places:
 
     def _give_place(self, tensors: Iterable[torch.Tensor], module: str | None) -> None:
         """Hooks the nodes before `tensors` that have no place yet; None is outside of the model."""
-        waiting = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+        with without_function_modes():  # here the model casts nothing
+            nodes = [tensor.grad_fn for tensor in tensors]
+        waiting = [node for node in nodes if node is not None]
         backward = None if module is None else self._place(module, Region.BACKWARD)
         fan_in = None if module is None else self._place(module, Region.FAN_IN)
         while waiting:

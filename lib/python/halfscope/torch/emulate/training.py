@@ -38,7 +38,7 @@ from halfscope.torch.emulate.twins.zeros import Zeros
 from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Computed
 from halfscope.torch.policy import FP32, Policy
-from halfscope.torch.private import ENGINE, replace_attribute
+from halfscope.torch.private import ENGINE, replace_attribute, without_function_modes
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.trainee import Trainee
 from halfscope.torch.steps.training_steps import Record, Tally, TrainingSteps
@@ -226,7 +226,8 @@ class EmulatedTraining:
 
     def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
         self._found.book.begin_backward()
-        return self._step.round_arrival(owned, gradient, self._mode.weight_gradient)
+        with without_function_modes():  # here the model casts nothing
+            return self._step.round_arrival(owned, gradient, self._mode.weight_gradient)
 
     @property
     def records_step(self) -> bool:

@@ -9,7 +9,7 @@ from halfscope.torch.events.source import Site
 from halfscope.torch.findings.operands import Constant, Operand
 
 
-@dataclass
+@dataclass(slots=True)
 class Made:
     """An operation of the step, as those that use its result need to know it."""
 

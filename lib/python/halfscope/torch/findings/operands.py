@@ -72,7 +72,13 @@ def operand_of(name: str, tensor: torch.Tensor, exact: torch.Tensor, seen: torch
 def flat(value: Any) -> list[Any]:
     """Arguments, those inside of lists and dictionaries too."""
     if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple)):
-        return [part for each in value for part in (flat(each) if isinstance(each, (list, tuple, dict)) else (each,))]
-    return [value]
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return [value]
+    found: list[Any] = []
+    for each in value:
+        if isinstance(each, (list, tuple, dict)):
+            found += flat(each)
+        else:
+            found.append(each)
+    return found

@@ -29,12 +29,14 @@ class Trail:
 
     def note(self, ran: Call, site: Site | None) -> Made:
         """The operation as those that use its result need to know it."""
-        forward = ran.forward
+        forward, place = ran.forward, ran.place
         constants: list[Constant] = []
         inputs: list[int] = []
         factors: list[int] = []
-        for value in flat(ran.args) + flat(ran.kwargs) if ran.kwargs else flat(ran.args):
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
+        for value in flat((*ran.args, *ran.kwargs.values()) if ran.kwargs else ran.args):
+            if isinstance(value, torch.Tensor):
+                if not value.is_floating_point():
+                    continue
                 inputs.append(storage_key(value))
                 if value.dim():
                     factors.append(inputs[-1])
@@ -47,13 +49,13 @@ class Trail:
         return Made(
             operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
             row=row_of(ran),
-            module="" if ran.place is None else ran.place.module,
+            module="" if place is None else place.module,
             site=site,
             constants=constants,
             inputs=inputs,
             is_square=ran.operation == "mul" and len(factors) == 2 and factors[0] == factors[1],
-            order=(ran.place.formats.products or "") if ran.operation in PRODUCTS and ran.place is not None else "",
-            is_outside=ran.place is None,
+            order="" if place is None or ran.operation not in PRODUCTS else place.formats.products or "",
+            is_outside=place is None,
             is_gradient=ran.is_backward,
         )
 

@@ -117,9 +117,13 @@ class Choice:
     def __init__(self, include: str | Iterable[str], exclude: str | Iterable[str]) -> None:
         self._include, self._exclude = _patterns("include", include), _patterns("exclude", exclude)
         self._composite = tuple(pattern for pattern in self._include if pattern.rpartition(".")[2] != "*")
+        self._chosen: dict[str, bool] = {}
 
     def __contains__(self, name: str) -> bool:
-        return _matches(name, self._include) and not _matches(name, self._exclude)
+        chosen = self._chosen.get(name)  # each watched step asks for all of them
+        if chosen is None:
+            chosen = self._chosen[name] = _matches(name, self._include) and not _matches(name, self._exclude)
+        return chosen
 
     def has_layer(self, name: str, module: torch.nn.Module) -> bool:
         """Whether the module is watched; of one with layers in it a pattern must say more than "*"."""

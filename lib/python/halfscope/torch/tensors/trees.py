@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -28,15 +28,21 @@ def floats(value: Any) -> Iterator[torch.Tensor]:
             yield from floats(part)
 
 
-def has_floats(args: tuple, kwargs: dict) -> bool:
-    """Whether an argument is a tensor of floating-point numbers."""
-    return any(_any_float(value) for value in args) or any(_any_float(value) for value in kwargs.values())
+def types_of(args: tuple, kwargs: dict) -> set[torch.dtype]:
+    """Types of the tensors among an operation's arguments."""
+    found: set[torch.dtype] = set()
+    _add_types(args, found)
+    if kwargs:
+        _add_types(kwargs.values(), found)
+    return found
 
 
-def _any_float(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.is_floating_point()
-    return isinstance(value, (list, tuple)) and any(_any_float(part) for part in value)
+def _add_types(values: Iterable[Any], found: set[torch.dtype]) -> None:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.add(value.dtype)
+        elif isinstance(value, (list, tuple)):
+            _add_types(value, found)
 
 
 def is_of_shapes(args: tuple, kwargs: dict) -> bool:
@@ -44,7 +50,7 @@ def is_of_shapes(args: tuple, kwargs: dict) -> bool:
     device = kwargs.get("device") if kwargs else None
     if isinstance(device, torch.device) and device.type == "meta":
         return True
-    return any(isinstance(value, torch.Tensor) and value.is_meta for value in args)
+    return any(value.is_meta for value in args if isinstance(value, torch.Tensor))
 
 
 def map_floats(args: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

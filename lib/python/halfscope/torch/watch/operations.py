@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -134,7 +135,7 @@ class OperationWatch(TorchDispatchMode):
     def _made(self, call: Call, result: torch.Tensor) -> Made:
         """The operation under way; numbers that it only moves stay those of the operation before."""
         if call.line.kind is Kind.EXACT:
-            self._pass_on(result, call.args)
+            self._pass_on(result, float_tensors(call.args))
             return Made(call.operation, call.operation, None, current_site())
         self.looked += 1
         return self._made_of(self._trail.take(call.operation, (*call.args, *call.kwargs.values()), result))
@@ -150,7 +151,7 @@ class OperationWatch(TorchDispatchMode):
         if first is None or not first.is_floating_point() or not _is_plain(first):
             return
         if line.kind is Kind.EXACT:
-            self._pass_on(first, given[0])
+            self._pass_on(first, float_tensors(given[0]))
             return
         if line.kind not in (*_COMPUTED, Kind.LOSS):
             return
@@ -197,12 +198,14 @@ class OperationWatch(TorchDispatchMode):
         ran = Beside.both(call, result.detach(), self._path.of_layer(layer, given))
         self.faults.enter(ran, self._made_of(self._trail.take(operation, args, result)))
 
-    def _pass_on(self, result: torch.Tensor, args: tuple) -> None:
+    def _pass_on(self, result: torch.Tensor, operands: Iterable[torch.Tensor]) -> None:
         """Selected or moved numbers are still those of the operation before."""
-        keys = (storage_key(tensor) for tensor in float_tensors(args))
-        known = next((self._trail.notes[key] for key in keys if key in self._trail.notes), None)
-        if known is not None:
-            self._trail.notes[storage_key(result)] = known
+        notes = self._trail.notes
+        for operand in operands:
+            known = notes.get(storage_key(operand))
+            if known is not None:
+                notes[storage_key(result)] = known
+                return
 
 
 def _looked_at(func: Any) -> Operation | None:

@@ -28,15 +28,9 @@ _ROLES = {
 _PRODUCTS = {torch.float16: "tensor_core(hopper)", torch.bfloat16: "bf16_tensor_core(hopper)"}
 
 
-def has_half(args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether an argument has 16 bits."""
-    return any(map(_is_half, args)) or any(map(_is_half, kwargs.values()))
-
-
-def _is_half(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.dtype in HALF
-    return isinstance(value, (list, tuple)) and any(map(_is_half, value))
+def has_half(types: set[torch.dtype]) -> bool:
+    """Whether tensors of these types have 16 bits."""
+    return not HALF.keys().isdisjoint(types)
 
 
 class HalfTensors:
