@@ -8,6 +8,7 @@ from halfscope.torch.doctor.diagnosing import Course, Remedy
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import HEALED
 from halfscope.torch.doctor.ill_before import beyond_range
+from halfscope.torch.doctor.limits import limit_words
 from halfscope.torch.doctor.local_causes import causes_of
 from halfscope.torch.doctor.outcomes import changed_decisions
 from halfscope.torch.doctor.program import TYPES, Trial
@@ -69,6 +70,9 @@ def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
         near = [made for call in calls[:4] for made in ancestors(call, log, _DEEP)]
         causes = causes_of(near, about.program.format)
     words = list(dict.fromkeys(cause.words for cause in causes))[:2]
+    first = causes[0] if causes else None
+    if first is not None and first.kind == "overflow":
+        words[0] = "; ".join(filter(None, [words[0], limit_words(first.call, about.program.format)]))
     backward = _backward_words(about)
     return "; ".join([*words, *([backward] if backward and len(words) < 2 else [])])
 

@@ -25,7 +25,7 @@ _TO_FP32_NAMES = """
     logsumexp dist cdist pdist cosine_similarity renorm nll_loss cross_entropy mse_loss l1_loss smooth_l1_loss
     huber_loss kl_div poisson_nll_loss gaussian_nll_loss binary_cross_entropy_with_logits cosine_embedding_loss
     hinge_embedding_loss margin_ranking_loss multilabel_margin_loss multi_margin_loss soft_margin_loss
-    multilabel_soft_margin_loss triplet_margin_loss ctc_loss vector_norm
+    multilabel_soft_margin_loss triplet_margin_loss ctc_loss vector_norm matrix_norm
 """
 TO_FP32 = frozenset(_TO_FP32_NAMES.split())
 NARROW_TYPES = (torch.float16, torch.bfloat16)

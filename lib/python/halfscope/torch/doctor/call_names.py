@@ -28,8 +28,9 @@ _AUGMENTED = frozenset(f"__i{name}__" for name in _OPERATORS.split())
 
 
 def name_of(func: Any) -> str:
-    """A function's name, without the operator's trimmings of `__add__` and its like kept: "exp", "__matmul__"."""
-    return str(getattr(func, "__name__", "")) or type(func).__name__
+    """A function's name without its namespace: "exp", "__matmul__", "vector_norm" of torch.linalg."""
+    name = str(getattr(func, "__name__", "")) or type(func).__name__
+    return name.removeprefix("linalg_").removeprefix("special_")
 
 
 def is_in_place(call: Any) -> bool:

@@ -55,6 +55,8 @@ def causes_of(calls: list[Call], format: Format) -> list[Cause]:
 
 
 def _causes(call: Call, format: Format) -> list[Cause]:
+    exact = _repeated(call)
+    narrow = [tensor.detach() for tensor in floats_in(call.result)]
     found = [
         Cause(
             "constant",
@@ -62,12 +64,10 @@ def _causes(call: Call, format: Format) -> list[Cause]:
             f"the constant {short(value)} in {call.place.called} is {_as_held(value, format)} in {format.label}",
         )
         for value in constants_of(call)
-        if _as_held(value, format)
+        if _as_held(value, format) and (exact is None or _is_used(value, exact, narrow, format))
     ]
-    exact = _repeated(call)
     if exact is None:
         return found
-    narrow = [tensor.detach() for tensor in floats_in(call.result)]
     for wide, held in zip(exact, narrow):
         if wide.shape == held.shape and wide.numel():
             found += _of_result(call, wide, held, format)
@@ -99,6 +99,15 @@ def _repeated(call: Call) -> list[torch.Tensor] | None:
             return floats_in(call.func(*_detached(call.args), **_detached(call.kwargs)))
     except Exception:  # an operand of another shape by now
         return None
+
+
+def _is_used(value: float, exact: list[torch.Tensor], held: list[torch.Tensor], format: Format) -> bool:
+    """Whether a constant beyond the range is in a result: factors and divisors are FP32 in a kernel."""
+    if math.isfinite(format.round(value)):
+        return True
+    pairs = [(one, other) for one, other in zip(exact, held) if one.shape == other.shape]
+    near = [(one.abs() > 0.9 * abs(value)) & (one.abs() < 1.1 * abs(value)) & ~other.isfinite() for one, other in pairs]
+    return any(bool(each.any()) for each in near)
 
 
 def _detached(value: Any) -> Any:
