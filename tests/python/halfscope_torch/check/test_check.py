@@ -363,3 +363,15 @@ def test_the_format_is_the_one_that_the_step_has(how: str) -> None:
 
     report = check(model, loss)
     assert str(report).startswith("Nothing to change: the step in BF16"), report
+
+
+def test_state_in_16_bits_is_told_only_of_weights_that_have_them() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(8, 8), torch.randn(4, 8)
+    optimizer = torch.optim.Adam(model.parameters())
+    report = check(model, lambda: model(x).square().mean(), optimizer)
+    assert len(report) == 0 and str(report).startswith("Nothing to change"), report
+    model, narrow = nn.Linear(8, 8).half(), x.half()
+    optimizer = torch.optim.Adam(model.parameters())
+    report = check(model, lambda: model(narrow).square().mean(), optimizer)
+    assert "eps of Adam = 1e-08 is 0 in FP16" in str(report)

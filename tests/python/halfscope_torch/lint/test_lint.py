@@ -333,3 +333,91 @@ def test_transformers_have_none_in_fp32(name: str) -> None:
 def test_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         lint(weights(1.0), **options)
+
+
+class Clipped(nn.Module):
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        return torch.log(1 - p.clamp(max=1 - 1e-6))
+
+
+class ClippedByAttribute(nn.Module):
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        return torch.log(1 - p.minimum(1 - self.eps + 0 * p))
+
+
+class Shifted(nn.Module):
+    """The scale of a norm, whose weights are kept beside 1."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (1 + self.weight)
+
+
+class ShiftedInFp32(Shifted):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (1.0 + self.weight.float())
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+@pytest.mark.parametrize("power", range(2, 9))
+def test_constants_near_1_are_those_that_pytorch_rounds_to_1(format: str, power: int) -> None:
+    eps = 0.7 * 10.0**-power
+    is_one = float(torch.tensor(1 - eps).to(NATIVE[format])) == 1
+    found = lint(ClippedByAttribute(eps), format=format).findings
+    near = [each for each in found if each.kind == "near_1"]
+    assert len(near) == is_one
+    if near:
+        below = float(torch.nextafter(torch.ones((), dtype=NATIVE[format]), torch.zeros((), dtype=NATIVE[format])))
+        assert near[0].change.startswith(f"write {below:.6g} for")
+
+
+def test_a_constant_near_1_in_the_source_is_named() -> None:
+    (found,) = lint(Clipped(), format="fp16").findings
+    assert found.kind == "near_1" and "write 0.999512 for 0.999999" in found.change
+    assert "Clipped.forward: 0.999999 is 1 in FP16" in found.why and str(found).startswith("test_lint.py:")
+    assert kinds(Clipped(), format="fp32") == []
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+@pytest.mark.parametrize("size", [1e-1, 1e-2, 1e-3, 1e-4])
+def test_weights_beside_1_lose_what_pytorch_loses(format: str, size: float) -> None:
+    weight = size * torch.randn(200, generator=torch.Generator().manual_seed(1))
+    kept = (1 + weight.double()).to(NATIVE[format]).double() - 1
+    lost = float((kept - weight.double()).norm() / weight.double().norm())
+    found = [each for each in lint(Shifted(weight), format=format).findings if each.kind == "added_weight"]
+    assert len(found) == (lost > 0.1)
+    if found:
+        assert f"{100 * min(lost, 1):.0f} % of the weight is lost" in found[0].why
+    assert "added_weight" not in kinds(ShiftedInFp32(weight), format=format)
+    assert kinds(Shifted(torch.zeros(4)), format=format) == []
+
+
+def test_fp32_weights_are_read_as_under_autocast() -> None:
+    """No finding about 16-bit state that nobody has; constants may meet the 16-bit result of a product."""
+    model = nn.Sequential(
+        nn.Linear(4, 4), Masked(), Cubic(), nn.BatchNorm1d(4, momentum=1e-4), Shifted(torch.ones(4) * 1e-5)
+    )
+    optimizer = torch.optim.Adam(model.parameters())
+    (found,) = lint(model, optimizer).findings
+    assert found.kind == "factor" and "-1e+09 is -inf in FP16" in found.why
+    assert [each.kind for each in lint(model, optimizer, "autocast_bf16").findings] == []
+    assert {"optimizer_epsilon", "decay", "power", "added_weight"} <= set(kinds(model.half(), optimizer))
+
+
+def test_autocast_has_what_lint_says_of_it() -> None:
+    layer, x = nn.Linear(4, 4), torch.randn(2, 4)
+    optimizer = torch.optim.Adam(layer.parameters())
+    with torch.autocast("cpu", torch.float16):
+        y = layer(x)
+        assert y.dtype is torch.float16 and (y + 1e-10).dtype is torch.float16
+    y.float().sum().backward()
+    optimizer.step()
+    tensors = [layer.weight, layer.weight.grad, *optimizer.state[layer.weight].values()]
+    assert {each.dtype for each in tensors} == {torch.float32}

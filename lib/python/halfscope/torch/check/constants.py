@@ -25,7 +25,7 @@ class Constants:
 
 def constants(subject: Subject, *, is_right: bool, has_updates: bool) -> Constants:
     """is_right: the step in the format was FP32's. has_updates: its updates were counted."""
-    found: Lint = lint(subject.model, subject.optimizers, subject.lint_format)
+    found: Lint = lint(subject.model, subject.lint_optimizers, subject.lint_format)
     told = [each for each in found.findings if not (each.kind in _COUNTED and has_updates)]
     told = [each for each in told if not (each.kind == "factor" and each.about.name.startswith("the largest of "))]
     left = [each for each in told if not (is_right and each.kind in _MET)]

@@ -65,6 +65,11 @@ class Subject:
         """The format for a lint, or the policy where weights stay in FP32."""
         return self.format.name if self.stores_format else _POLICIES.get(self.format.name, "autocast_cuda")
 
+    @property
+    def lint_optimizers(self) -> list[torch.optim.Optimizer]:
+        """Optimizers for a lint: the state of FP32 weights is FP32, whatever the step is computed in."""
+        return self.optimizers if self.narrow_weights else []
+
     def program(self, scale: float = 1.0) -> Program:
         """The step for the doctor's runs."""
         return Program(

@@ -33,7 +33,7 @@ class _Counts:
 def lint(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] | None = None,
-    format: str | Mapping[str, str] = "fp16",
+    format: str | Mapping[str, str] | None = None,
     *,
     positions: int | None = None,
     micro_batches: int = 1,
@@ -44,8 +44,9 @@ def lint(
     No step is made: attributes of modules, constants and powers in the source of `forward`, buffers, weights and the
     optimizer's settings are read. A number that a module computes is not seen; `diagnose` runs a step.
 
-    format: of weights, buffers, gradients and optimizer state alike, as after `model.to(torch.bfloat16)`; or a policy
-        as `emulate` has them, whose roles differ: under "fp16_mixed" weights and state are FP32.
+    format: "fp16", "bf16" or another one: of weights, buffers, gradients and optimizer state alike, as after
+        `model.to(torch.bfloat16)`; "autocast" or "autocast_bf16": as within torch.autocast, which leaves these in FP32;
+        or a policy as `emulate` has them. By default the 16-bit format that the weights have, else "autocast".
     positions: the length of the context; by default that of the model's configuration, else 2048.
     micro_batches: the gradients that are added up before a step.
     loss_terms: the number of elements that the loss is a mean of.
@@ -56,7 +57,7 @@ def lint(
     for name, count in (("positions", positions), ("micro_batches", micro_batches), ("loss_terms", loss_terms)):
         if count is not None and count < 1:
             raise ValueError(f"lint: {name}={count}; give 1 or more")
-    formats = LintFormats.of(format)
+    formats = LintFormats.of_model(model) if format is None else LintFormats.of(format)
     findings = tuple(_findings(model, optimizer, formats, _Counts(positions, micro_batches, loss_terms)))
     return Lint("lint", findings, _about(model, formats))
 
@@ -96,6 +97,7 @@ def _count_findings(formats: LintFormats, counts: _Counts) -> Iterator[Finding]:
 
 def _about(model: torch.nn.Module, formats: LintFormats) -> str:
     modules, buffers = len(list(model.modules())), len(list(model.buffers()))
-    labels = {formats.weights.label, formats.state.label, formats.operations.label, formats.gradients.label}
+    every = (formats.weights, formats.state, formats.operations, formats.gradients, formats.constants)
+    labels = {format.label for format in every}
     counted = f"{modules} module{'s' * (modules != 1)} and {buffers} buffer{'s' * (buffers != 1)}"
     return f"Looked at: {counted}, for {', '.join(sorted(labels))}; no step was made."

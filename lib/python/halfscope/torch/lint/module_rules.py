@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import torch
 
+import halfscope
 from halfscope.formats import Format
+from halfscope.reporting import Place
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import Asked, Number, check
@@ -20,6 +22,8 @@ _EPS_IN_FORMAT = (torch.nn.CosineSimilarity, torch.nn.PairwiseDistance)
 _BATCH_NORMS = (BATCH_NORM,)
 _STUCK = 0.05  # relative change of an average from which on it moves, that is told
 _AVERAGES = ("decay", "momentum", "ema", "beta")
+_NEAR_1 = 2e-3
+_LOST_OF_WEIGHT = 0.1  # share of a weight's norm
 _SEEN = "seen in the module; it was not run: halfscope.torch.diagnose says whether a step meets it"
 
 
@@ -37,10 +41,11 @@ def module_findings(model: torch.nn.Module, formats: LintFormats) -> Iterator[Fi
 
 def _of_module(name: str, module: torch.nn.Module, formats: LintFormats) -> Iterator[Finding]:
     source = source_of(module)
-    yield from _attributes(name, module, source, formats.operations)
+    yield from _attributes(name, module, source, formats.constants)
     yield from _averages(name, module, formats.operations)
+    yield from _added_weights(name, module, source, formats)
     if source is not None and not source.is_fp32:
-        yield from _numbers(name, source, formats.operations)
+        yield from _numbers(name, source, formats)
 
 
 def _attributes(name: str, module: torch.nn.Module, source: Source | None, format: Format) -> Iterator[Finding]:
@@ -64,16 +69,19 @@ def _attributes(name: str, module: torch.nn.Module, source: Source | None, forma
             yield from check(asked, format)
 
 
-def _numbers(name: str, source: Source, format: Format) -> Iterator[Finding]:
+def _numbers(name: str, source: Source, formats: LintFormats) -> Iterator[Finding]:
     """Constants and powers in `forward`."""
+    format = formats.constants
     for value, site in source.numbers:
         sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
         change = f"write {{limit}} for {value:g}, or compute this in FP32"
         asked = Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure, site)
         yield from check(asked, format)
+        if _is_lost_beside_1(value, format):
+            yield _near_1(f"{name}.forward", value, format, sure, site)
     for power, site in source.powers:
         largest = (format.largest) ** (1 / power)
-        if format.has_range_of_fp32:
+        if format.has_range_of_fp32 or not formats.has_powers:
             continue
         yield Finding(
             "power",
@@ -83,6 +91,57 @@ def _numbers(name: str, source: Source, format: Format) -> Iterator[Finding]:
             Number(f"{name}.forward: power", power, largest, format.name, f"|x| = {largest:.3g}"),
             place=site,
         )
+
+
+def _is_lost_beside_1(value: float, format: Format) -> bool:
+    """Whether a number near 1, such as 1 - 1e-6, is 1 in the format."""
+    return 0 < abs(abs(value) - 1) < _NEAR_1 and abs(format.round(value)) == 1
+
+
+def _near_1(name: str, value: float, format: Format, sure: str, site: Place | None) -> Finding:
+    step = 2.0**-format.precision * (1 if abs(value) < 1 else 2)
+    nearest = math.copysign(1 - step if abs(value) < 1 else 1 + step, value)
+    return Finding(
+        "near_1",
+        f"write {nearest:.6g} for {value!r}, or compute this in FP32",
+        f"{name}: {value!r} is {format.round(value):g} in {format.label}, whose next number is {nearest:.6g}: a bound "
+        f"by it does not keep a number from 1, as the logarithm of 1 - p needs.",
+        sure,
+        Number(f"{name}: {value!r}", value, format.round(value), format.name, "step 1"),
+        place=site,
+    )
+
+
+def _added_weights(
+    name: str, module: torch.nn.Module, source: Source | None, formats: LintFormats
+) -> Iterator[Finding]:
+    """Weights that lose their digits beside a constant, 1 + w; and an eps beside it, 1 - eps."""
+    if source is None or source.is_fp32:
+        return
+    for key, constant, sign, site in source.sums:
+        value = getattr(module, key, None)
+        near = constant + sign * value if type(value) is float else 0.0
+        if abs(constant) == 1 and _is_lost_beside_1(near, formats.constants):
+            sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
+            yield _near_1(f"{name}.forward", near, formats.constants, sure, site)
+    for key, constant, sign, site in source.sums:
+        weight = getattr(module, key, None)
+        if not isinstance(weight, torch.nn.Parameter) or weight.device.type == "meta" or not weight.numel():
+            continue
+        held = weight.detach().double().cpu()
+        stored = halfscope.round((constant + sign * held).float().contiguous(), formats.operations.name).double()
+        lost = float((sign * (stored - constant) - held).norm() / held.norm()) if bool(held.any()) else 0.0
+        if lost > _LOST_OF_WEIGHT:
+            step = 2.0**-formats.operations.precision * abs(constant)
+            yield Finding(
+                "added_weight",
+                f"compute this sum in FP32: {constant:g} {'+' if sign > 0 else '-'} self.{key}.float()",
+                f"{name}.{key} is added to {constant:g}, beside which {formats.operations.label} holds nothing below "
+                f"{step:.3g}: {100 * min(lost, 1.0):.0f} % of the weight is lost, by its norm.",
+                f"read in {site}, and computed from the weights as they are now",
+                Number(f"{name}.{key}", constant, constant, formats.operations.name, "step 1"),
+                place=site,
+            )
 
 
 def _averages(name: str, module: torch.nn.Module, format: Format) -> Iterator[Finding]:

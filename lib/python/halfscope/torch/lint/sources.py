@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import inspect
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -19,10 +21,14 @@ _BOUNDS = ("clamp_min", "clamp", "normalize", "maximum", "max")
 
 @dataclass(frozen=True)
 class Source:
-    """numbers, powers: with the file and line. is_fp32: it casts to FP32 itself. bounds_from_below: it clamps."""
+    """numbers, powers: with the file and line. is_fp32: it casts to FP32 itself. bounds_from_below: it clamps.
+
+    sums: attributes that are added to a constant, or subtracted from it: name, constant, sign of the attribute.
+    """
 
     numbers: list[tuple[float, Place]] = field(default_factory=list)
     powers: list[tuple[float, Place]] = field(default_factory=list)
+    sums: list[tuple[str, float, int, Place]] = field(default_factory=list)
     is_fp32: bool = False
     bounds_from_below: bool = False
 
@@ -40,7 +46,33 @@ def source_of(module: torch.nn.Module) -> Source | None:
         elif not is_power and type(value) is float and math.isfinite(value) and value:
             numbers.append((value, site))
     names = set(code.co_names)
-    return Source(numbers, powers, bool(names & set(_FP32)), bool(names & set(_BOUNDS)))
+    return Source(numbers, powers, list(_sums(code)), bool(names & set(_FP32)), bool(names & set(_BOUNDS)))
+
+
+def _sums(code: CodeType) -> Iterator[tuple[str, float, int, Place]]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, SyntaxError):  # no source, or a part of one
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+            continue
+        place = Place(code.co_filename, code.co_firstlineno + node.lineno - 1)
+        for one, other, is_right in ((node.left, node.right, True), (node.right, node.left, False)):
+            constant, name = _constant(one), _own_attribute(other)
+            if constant and name:
+                yield name, constant, -1 if is_right and isinstance(node.op, ast.Sub) else 1, place
+
+
+def _constant(node: ast.expr) -> float:
+    is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    return float(node.value) if is_number else 0.0  # type: ignore[attr-defined]
+
+
+def _own_attribute(node: ast.expr) -> str:
+    """The name of `self.name`; empty of another expression."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own else ""  # type: ignore[attr-defined]
 
 
 def _constants(code: CodeType) -> Iterator[tuple[float, Place, bool]]:
