@@ -71,7 +71,7 @@ def _terms(call: Call) -> tuple[int, Callable[[int], Given]] | None:
 
 
 def _flat(call: Call, count: int) -> Given:
-    """Of all axes; the axes that the call names become the one that is left."""
+    """All axes as one, which stands for those that the call names."""
     flat = call.args[0].detach().reshape(-1)[:count]
     rest = (0, *call.args[2:]) if len(call.args) > 1 and isinstance(call.args[1], (tuple, list)) else call.args[1:]
     return (flat, *rest), {**call.kwargs, "dim": 0} if call.kwargs.get("dim") is not None else call.kwargs
