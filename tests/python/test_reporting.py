@@ -49,7 +49,7 @@ def test_a_report_is_the_same_in_every_form(seed: int) -> None:
         assert (None if str(row.line) == "<NA>" else row.line) == each["line"]
     shown = report._repr_html_()
     assert html.unescape(shown.partition(">")[2].removesuffix("</pre>")) == str(report)
-    assert "<b>" not in shown and report.report is report and report.verdict == report.verdict()
+    assert "<b>" not in shown and report.report is report
     words = str(report).split()
     assert words[: len(report.verdict.split())] == report.verdict.split()
     for each in report.findings if not report.text else ():
@@ -114,7 +114,7 @@ def test_results_of_arrays_have_a_report(kind: str, scale: float) -> None:
     result = RESULTS[kind](scale)
     report = result.report
     assert report.kind == kind and list(faults(report.to_dict())) == []
-    assert result.verdict == report.verdict == str(result) and result.verdict() == str(result)
+    assert result.verdict == report.verdict == str(result)
     if scale and len(report):
         assert str(result).startswith(report.findings[0].change)
         assert report.findings[0].why and report.findings[0].why.split("; ")[0].split(". ")[0] in str(result)
@@ -130,8 +130,10 @@ def test_old_dictionaries_are_as_they_were() -> None:
         assert type(told["verdict"]) is str and ({"cheapest", "recommended_scale_log2"} & told.keys())
 
 
-def test_report_and_verdict_can_still_be_called(capsys: pytest.CaptureFixture) -> None:
-    advice = RESULTS["advise_scale"](1.0)
-    advice.report()
-    assert capsys.readouterr().out == f"{advice.report}\n"
-    assert advice.verdict() == advice.verdict and type(advice.verdict()) is str
+@pytest.mark.parametrize("kind", RESULTS)
+def test_old_calls_are_refused_with_the_new_form(kind: str) -> None:
+    result = RESULTS[kind](1.0)
+    with pytest.raises(TypeError, match=r"^verdict is the text itself: write \.verdict for \.verdict\(\)$"):
+        result.verdict()
+    with pytest.raises(TypeError, match=r"write print\(result\.report\) for result\.report\(\)$"):
+        result.report()

@@ -6,7 +6,7 @@ import html
 import json
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from halfscope.results.dataframes import frame
 
@@ -56,10 +56,10 @@ class Finding:
 
 
 class Verdict(str):
-    """Words of a result; a call gives them too: `verdict` was a method of some results."""
+    """Words of a result; a call of it is refused until 0.2: `verdict` was a method of some results."""
 
-    def __call__(self) -> str:
-        return str(self)
+    def __call__(self) -> NoReturn:
+        raise TypeError("verdict is the text itself: write .verdict for .verdict()")
 
 
 class Reported:
@@ -113,9 +113,9 @@ class Report(Reported):
         name = type(self).__name__ if type(self) is not Report else f"Report of {self.kind}"
         return f"<{name}: {len(self)} finding{'s' * (len(self) != 1)}>"
 
-    def __call__(self) -> None:
-        """Prints it: `report` was a method of some results."""
-        print(self)
+    def __call__(self) -> NoReturn:
+        """Refused until 0.2: `report` was a method of some results."""
+        raise TypeError("report is the report itself: write print(result.report) for result.report()")
 
     def to_dict(self) -> dict[str, Any]:
         """version, report (its kind), verdict (the words), findings (each with KEYS), about and table."""

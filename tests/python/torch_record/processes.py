@@ -41,7 +41,7 @@ def watched(rank: int, folder: Path) -> dict[str, Any]:
         result = case(rank, slice(rank * share, (rank + 1) * share), own)
         counts = ranks.blocks_of(result) if name.endswith("blocks") else ranks.histograms_of(result)
         dist.barrier()
-        found[name] = {"text": result.verdict(), "counts": counts, "files": files_of(own)}
+        found[name] = {"text": result.verdict, "counts": counts, "files": files_of(own)}
     return found
 
 

@@ -47,7 +47,7 @@ def ablated() -> dict[str, Any]:
         printed(partial(found.report, Path(folder) / "mine"))
         files = files_of(Path(folder))
     metrics = {arm.name: list(arm.metrics) for arm in found.arms}
-    return {"table": str(found), "text": found.verdict(), "progress": lines, "metrics": metrics, "files": files}
+    return {"table": str(found), "text": found.verdict, "progress": lines, "metrics": metrics, "files": files}
 
 
 def probed(policy: str | None) -> dict[str, Any]:

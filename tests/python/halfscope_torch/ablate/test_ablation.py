@@ -64,7 +64,7 @@ def test_arms_are_policies_at_loss_scales(ablation: Ablation) -> None:
 
 
 def test_a_verdict_says_which_arms_end_as_fp32_does(ablation: Ablation) -> None:
-    lines = ablation.verdict().splitlines()
+    lines = ablation.verdict.splitlines()
     assert lines[0].startswith("fp16_mixed_s1 ends worse than fp32, by ")
     assert lines[1].startswith("fp16_mixed_s1048576 ends as fp32 does")
     assert lines[3] == "fp16_pure_s1048576 diverges in 3 of 3 seeds."
@@ -105,10 +105,10 @@ def test_two_seeds_that_scatter_do_not_end_as_fp32_does() -> None:
     assert math.isnan(detectable(arm("fp16_mixed", [1.0, math.nan]), arm("fp32", [1.0, 1.0])))
 
 
-def test_the_folder_is_that_of_a_run(ablation: Ablation, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_folder_is_that_of_a_run(ablation: Ablation, tmp_path: Path) -> None:
     folder = tmp_path / "results" / "mine"
-    ablation.report(folder)
-    assert "ends as fp32 does" in capsys.readouterr().out
+    ablation.write(folder)
+    assert "ends as fp32 does" in str(ablation.report)
     assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
     experiment = read_experiment(folder)
     assert [arm.name for arm in experiment.arms] == [arm.name for arm in ablation.arms]
@@ -121,7 +121,7 @@ def test_the_folder_is_that_of_a_run(ablation: Ablation, tmp_path: Path, capsys:
     assert set(tensors["step"]) == {1, 4, 8, 12}
     assert tensors[tensors["role"] == "activation_gradient"]["flushed"].sum() > 0
     with pytest.raises(ValueError, match="exists; give a new folder"):
-        ablation.report(folder)
+        ablation.write(folder)
     if PROGRAM.exists():
         table = subprocess.run([PROGRAM, "report", folder], check=True, capture_output=True, text=True).stdout
         assert "fp16_pure_s1048576" in table

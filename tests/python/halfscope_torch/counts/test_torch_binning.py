@@ -53,7 +53,7 @@ def watched_records(folder: Path, watches: waiting.Counting, monkeypatch: pytest
     optimizer, scaler = torch.optim.SGD(model.parameters(), lr=1.0), Scaler(1024.0, skips={2})
     with watch(model, 2, optimizer=optimizer, scaler=scaler, out=folder) as watched:
         train(model, optimizer, 5, scaler)
-    return records(folder, "histograms.jsonl"), records(folder, "metrics.jsonl"), watched.verdict()
+    return records(folder, "histograms.jsonl"), records(folder, "metrics.jsonl"), watched.verdict
 
 
 def test_a_watched_run_writes_the_same_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,4 +127,4 @@ def test_a_watched_model(ways: waiting.Counting, monkeypatch: pytest.MonkeyPatch
             cast = found.what_if(1)
             assert (cast.elements, cast.flushed, cast.subnormal) == (3 * ELEMENTS, 3 * 300, 3 * 650)
     assert watched.histograms("update_ratio")["second.weight"].nonzero == 3 * 650
-    assert "lose 100.0 % of the updates" in watched.verdict()
+    assert "lose 100.0 % of the updates" in watched.verdict

@@ -105,7 +105,7 @@ def test_watch_names_a_tensor_without_memory_and_goes_on(kind: str) -> None:
         optimizer.step()
     assert watched.histograms("activation")["fine"].elements == 10
     assert "odd" not in watched.histograms("activation")
-    assert "1 tensor could not be read: odd (a" in watched.verdict()
+    assert "1 tensor could not be read: odd (a" in watched.verdict
 
 
 def test_an_empty_tensor_has_no_memory_and_is_read() -> None:
@@ -138,7 +138,7 @@ def test_per_sample_gradients_of_vmap_go_on_being_trained() -> None:
             optimizer.step()
     assert watched.steps == 2
     assert watched.histograms("weight_gradient")["weight"].elements == 2 * 4  # set by hand, seen at the optimizer
-    assert "could not be read: the model (a Tensor without memory)" in watched.verdict()
+    assert "could not be read: the model (a Tensor without memory)" in watched.verdict
 
 
 def test_a_dtensor_is_counted_by_its_shard() -> None:

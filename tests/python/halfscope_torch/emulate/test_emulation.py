@@ -113,7 +113,7 @@ def test_weights_without_a_master_copy_stay_in_their_format_and_lose_updates() -
     for parameter in model.parameters():
         assert torch.equal(parameter, parameter.half().float())
     assert emulated.lost_updates > 0.5
-    assert re.search(r"FP16 weights lost \d+\.\d % of the updates: keep an FP32 master copy\.", emulated.verdict())
+    assert re.search(r"FP16 weights lost \d+\.\d % of the updates: keep an FP32 master copy\.", emulated.verdict)
 
 
 def test_an_update_in_the_optimizers_format_is_rounded_operation_by_operation() -> None:
@@ -167,7 +167,7 @@ def test_an_overflow_is_reported_once_with_its_place() -> None:
     with emulate(model, "fp16_mixed", optimizer=optimizer, scaler=scaler) as emulated:
         train(model, optimizer, 2, scaler)
     assert emulated.first_overflow[:3] == (1, "2", "activation")
-    assert "First overflow: step 1, activation 2, " in emulated.verdict()
+    assert "First overflow: step 1, activation 2, " in emulated.verdict
     assert emulated.steps == 2  # counted by the scaler's updates, skipped ones too
 
 

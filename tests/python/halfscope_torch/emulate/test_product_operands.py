@@ -233,7 +233,7 @@ def test_counts_are_those_of_the_images() -> None:
     assert row.counts.flushed == int(((image == 0) & (inputs != 0)).sum())
     ratio = 10 * torch.log10(inputs.double().square().sum() / (image.double() - inputs.double()).square().sum())
     assert row.decibels == pytest.approx(float(ratio), abs=1e-6)
-    assert "fc" in str(emulated.operands()) and "mxfp4" in emulated.verdict()
+    assert "fc" in str(emulated.operands()) and "mxfp4" in emulated.verdict
 
 
 def test_nothing_but_its_seed_decides_a_recipe_with_random_bits() -> None:
@@ -275,4 +275,4 @@ def test_zeros_that_the_operands_format_makes_have_that_cause() -> None:
     assert int(flushed.sum()) > 0
     assert found.causes["operand"] >= int(flushed.sum())
     assert "operand" in str(emulated.zeros())
-    assert "rules={'fc': 'bf16'}" in emulated.verdict()
+    assert "rules={'fc': 'bf16'}" in emulated.verdict

@@ -121,7 +121,7 @@ def trained_llama(policy: str, **options: Any) -> tuple[float, str]:
             found = loss()
             found.backward()
             optimizer.step()
-    return found.item(), emulated.verdict()
+    return found.item(), emulated.verdict
 
 
 def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
@@ -242,7 +242,7 @@ def test_an_evaluation_is_counted_where_nothing_is_trained(context: Callable) ->
         model(torch.full((2, 4), 100.0))
     assert emulated.first_overflow.tensor == "0"
     assert emulated.casts()["activation", "0"].overflow == 8
-    assert emulated.verdict().split("\n\n")[-1].startswith("Evaluation under fp16_mixed: ")
+    assert emulated.verdict.split("\n\n")[-1].startswith("Evaluation under fp16_mixed: ")
     model[0].weight.data.fill_(0.1)
     optimizer = sgd(model)
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
@@ -300,9 +300,9 @@ def test_weights_of_16_bits_count_what_did_not_move() -> None:
     with emulate(model, "fp32", optimizer=optimizer) as emulated:
         model(torch.randn(64, 20).bfloat16()).float().sum().backward()
         optimizer.step()
-    assert "BF16 weights: " in emulated.verdict()
-    assert "did not move (" in emulated.verdict()
-    assert "keep an FP32 master copy" in emulated.verdict()
+    assert "BF16 weights: " in emulated.verdict
+    assert "did not move (" in emulated.verdict
+    assert "keep an FP32 master copy" in emulated.verdict
     assert ("master_weight", "weight") in emulated.casts()
 
 
@@ -313,8 +313,8 @@ def test_stochastic_rounding_needs_no_master_copy() -> None:
     with emulate(model, roles, optimizer=optimizer) as emulated:
         model(torch.randn(64, 20)).sum().backward()
         optimizer.step()
-    assert "stochastic rounding makes up for these on average." in emulated.verdict()
-    assert "master copy" not in emulated.verdict()
+    assert "stochastic rounding makes up for these on average." in emulated.verdict
+    assert "master copy" not in emulated.verdict
 
 
 def test_a_scaler_asserts_where_no_parameter_has_a_gradient() -> None:
@@ -363,7 +363,7 @@ def test_the_trace_calls_an_fp32_gradient_beyond_fp16_finite() -> None:
 
 def test_what_a_large_scale_made_infinite_is_not_there_before_any_scale() -> None:
     watched, _ = watched_steps(torch.float16, 4)
-    assert "before any scale" not in watched.verdict()
+    assert "before any scale" not in watched.verdict
 
 
 def test_an_infinite_input_is_no_fault_of_the_format() -> None:
@@ -372,10 +372,10 @@ def test_an_infinite_input_is_no_fault_of_the_format() -> None:
     with watch(model, optimizer=optimizer) as watched:
         model(torch.tensor([[float("inf"), 1.0]])).sum().backward()
         optimizer.step()
-    assert watched.verdict().startswith(
+    assert watched.verdict.startswith(
         "Outputs are infinite or NaN in the run's own format, before any cast to FP16: the model (2 of 2)."
     )
-    assert "FP16 overflows" not in watched.verdict()
+    assert "FP16 overflows" not in watched.verdict
 
 
 @pytest.mark.parametrize("how", ["half", "autocast"])

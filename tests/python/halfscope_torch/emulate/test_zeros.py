@@ -81,7 +81,7 @@ def test_a_product_that_its_sum_cannot_hold() -> None:
 def test_the_cast_of_the_result() -> None:
     emulated = linear([2.0**-13, 1.0], [2.0**-13, 1.0])
     assert causes(emulated, "weight") == {"result": 1}
-    assert "rules={'*': {'weight_gradient': 'fp32'}}" in emulated.verdict()
+    assert "rules={'*': {'weight_gradient': 'fp32'}}" in emulated.verdict
 
 
 def test_terms_of_both_signs_cancel() -> None:
@@ -89,7 +89,7 @@ def test_terms_of_both_signs_cancel() -> None:
     factors = torch.tensor([[1.0], [-1.0]])
     emulated = trained(model, lambda: (model(torch.ones(2, 1)) * factors).sum())
     assert causes(emulated, "weight") == {"cancelled": 1}
-    assert "No zero is the formats'" in emulated.verdict()
+    assert "No zero is the formats'" in emulated.verdict
 
 
 def test_a_norms_weight() -> None:

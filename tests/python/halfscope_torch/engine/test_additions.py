@@ -187,7 +187,7 @@ try:
         model(torch.ones(3, 4)).sum().backward()
         optimizer.step()
     line = next(out.rglob("metrics.jsonl")).read_text().splitlines()[0]
-    print(json.dumps({"line": json.loads(line), "verdict": watched.verdict()}))
+    print(json.dumps({"line": json.loads(line), "verdict": watched.verdict}))
 except ValueError as error:
     print(json.dumps({"error": str(error)}))
 """

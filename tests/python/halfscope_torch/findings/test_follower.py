@@ -130,9 +130,9 @@ def test_a_diagnosis_and_an_emulation_tell_of_an_infinity_that_harms_and_of_no_o
             step(model, X).backward()
             optimizer.step()
             optimizer.zero_grad()
-    assert (emulated.first_overflow is None) == harmless, emulated.verdict()
+    assert (emulated.first_overflow is None) == harmless, emulated.verdict
     if not harmless:  # one line of the source
-        assert emulated.verdict().split(":")[:2] == str(found).split(":")[:2]
+        assert emulated.verdict.split(":")[:2] == str(found).split(":")[:2]
 
 
 @pytest.mark.parametrize(("hider", "name"), [("relu", "relu"), ("clamp_", "clamp"), ("softmax of -", "softmax")])
@@ -141,7 +141,7 @@ def test_a_report_names_what_hid_a_harmless_infinity(hider: str, name: str) -> N
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, X).backward()
     fate = "a softmax made them 0, as FP32's" if name == "softmax" else f"{name} behind it is as in FP32"
-    assert f", and {fate}: no fault. Nothing else overflowed." in " ".join(emulated.verdict().split())
+    assert f", and {fate}: no fault. Nothing else overflowed." in " ".join(emulated.verdict.split())
 
 
 def test_a_mask_that_two_softmaxes_drop_is_no_fault() -> None:
@@ -151,7 +151,7 @@ def test_a_mask_that_two_softmaxes_drop_is_no_fault() -> None:
     with emulate(layer, "fp16", optimizer=torch.optim.SGD(layer.parameters(), lr=0.0)) as emulated:
         scores = layer(torch.eye(4)) + mask
         (torch.softmax(scores, -1) + torch.softmax(scores, 0).flip(0)).square().sum().backward()
-    assert emulated.first_overflow is None, emulated.verdict()
+    assert emulated.first_overflow is None, emulated.verdict
 
 
 class OverflowsTwice(Chain):
@@ -170,7 +170,7 @@ def test_numbers_that_were_written_over_carry_nothing(birth: str, hider: str) ->
     assert str(diagnose(model, lambda: step(model, X), "fp16_mixed")).startswith(line)
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, X).backward()
-    assert emulated.verdict().startswith(line)
+    assert emulated.verdict.startswith(line)
 
 
 @pytest.mark.parametrize("use", USES)
@@ -185,7 +185,7 @@ def test_no_infinity_is_told_that_is_only_compared(birth: str, use: str) -> None
             step(model, X).backward()
             optimizer.step()
             optimizer.zero_grad()
-    assert (emulated.first_overflow is None) == harmless, emulated.verdict()
+    assert (emulated.first_overflow is None) == harmless, emulated.verdict
 
 
 class InfiniteLoss(nn.Module):
@@ -206,7 +206,7 @@ def test_an_infinite_loss_is_told_whose_gradients_are_those_of_fp32() -> None:
         optimizer.step()
     assert emulated.first_overflow is not None
     line = f"test_follower.py:{InfiniteLoss.forward.__code__.co_firstlineno + 1}"
-    assert emulated.verdict().startswith(line)
+    assert emulated.verdict.startswith(line)
 
 
 class Recomputed(Chain):
@@ -228,7 +228,7 @@ def texts(kind_of_model: type[Chain], birth: str, hider: str) -> list[str]:
     told = str(diagnose(model, lambda: step(model, x), "fp16_mixed"))
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, x).backward()
-    return [re.sub(r"Looked at: \d+|\s+", " ", told), emulated.verdict().partition("1 step under")[0]]
+    return [re.sub(r"Looked at: \d+|\s+", " ", told), emulated.verdict.partition("1 step under")[0]]
 
 
 @pytest.mark.parametrize("kind_of_model", [Recomputed, RecomputedByNode])
@@ -258,8 +258,8 @@ def test_of_two_faults_the_older_one_is_passed_on(is_swapped: bool) -> None:
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         step(model, X).backward()
     lines = [f"test_follower.py:{TwoFaults.forward.__code__.co_firstlineno + place}" for place in (2, 4)]
-    assert emulated.verdict().startswith(lines[0])
-    assert f"It is NaN from {lines[1]}, add" in " ".join(emulated.verdict().split())
+    assert emulated.verdict.startswith(lines[0])
+    assert f"It is NaN from {lines[1]}, add" in " ".join(emulated.verdict.split())
     assert str(diagnose(model, lambda: step(model, X), "fp16_mixed")).startswith(lines[0])
 
 
@@ -285,7 +285,7 @@ def test_a_sum_of_gradients_is_blamed_on_the_largest(factors: tuple[float, float
     assert str(diagnose(model, lambda: model(x).sum() * 1e3, "fp16_mixed")).startswith(line)
     with emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as emulated:
         (model(x).sum() * 1e3).backward()
-    assert emulated.verdict().startswith(line)
+    assert emulated.verdict.startswith(line)
 
 
 class FarConstant(nn.Module):

@@ -27,8 +27,8 @@ def test_fp16_weights_handed_to_a_scaler_are_refused_with_the_remedy() -> None:
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, 1e-4)
         optimizer.step()
-    assert "did not move" in watched.verdict()
-    assert "keep an FP32 master copy" in watched.verdict()
+    assert "did not move" in watched.verdict
+    assert "keep an FP32 master copy" in watched.verdict
 
 
 class Product(nn.Module):
@@ -59,11 +59,11 @@ def test_tf32_is_named_with_its_remedy(policy: str | dict[str, str], accumulate:
     with emulate(model, policy, accumulate=accumulate, optimizer=optimizer) as emulated:
         model(torch.tensor([[1024.5, 0.0]])).sum().backward()
         optimizer.step()
-    assert "TF32 rounds each operand to 10 fraction bits" in emulated.verdict()
-    assert 'torch.set_float32_matmul_precision("highest")' in emulated.verdict()
+    assert "TF32 rounds each operand to 10 fraction bits" in emulated.verdict
+    assert 'torch.set_float32_matmul_precision("highest")' in emulated.verdict
     with emulate(model, "fp32", optimizer=optimizer) as exact:
         optimizer.step()
-    assert "TF32" not in exact.verdict()
+    assert "TF32" not in exact.verdict
 
 
 def test_statistics_of_narrow_tensors_are_exact() -> None:
@@ -90,6 +90,6 @@ def test_a_histogram_survives_infinities_and_nan() -> None:
             optimizer.step()
     assert watched.steps == 3
     assert watched.histograms("weight_gradient")["w"].infinities == 4
-    verdict = watched.verdict()
+    verdict = watched.verdict
     assert "Not judged: infinite or NaN values, which are there before any scale: w (4)" in verdict
     assert "A loss scaler skips a step with such gradients; np.histogram needs x[np.isfinite(x)]" in verdict

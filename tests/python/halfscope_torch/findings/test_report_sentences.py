@@ -62,7 +62,7 @@ def test_a_report_of_an_emulation_names_the_fault_of_a_diagnosis(name: str) -> N
     optimizer = options.get("optimizer")
     with emulate(model, options.get("format", "fp16"), optimizer=optimizer or ()) as emulated:
         train(model, step, optimizer)
-    found = lines(emulated.verdict())
+    found = lines(emulated.verdict)
     if optimizer is None:
         place, code = first_fault(name)
         assert headline(found[0]) == place and found[1] == code
@@ -70,7 +70,7 @@ def test_a_report_of_an_emulation_names_the_fault_of_a_diagnosis(name: str) -> N
     else:
         assert "infinite or NaN after the update, with finite gradients" in found[0]
         assert "Adam divides by sqrt(v) + eps; eps 1e-08 is 0 in FP16" in found[1]
-    assert "First overflow: step 1, " in emulated.verdict()
+    assert "First overflow: step 1, " in emulated.verdict
 
 
 @pytest.mark.parametrize("name", [*FORWARD, "mask_minimum", "triangular_mask", "norm_of_large_rows"])
@@ -81,10 +81,10 @@ def test_a_watch_names_the_operation_between_layers(name: str) -> None:
     with watch(model, optimizer=optimizer) as watched:
         step().backward()
         optimizer.step()
-    found = lines(watched.verdict())
+    found = lines(watched.verdict)
     assert headline(found[0])[:2] == place[:2] and found[1] == code
     assert found[-1].startswith("seen in step 1, in the run's own format, in which it is finite; no remedy was tried")
-    assert "between layers, which no loss scale helps: " in watched.verdict()
+    assert "between layers, which no loss scale helps: " in watched.verdict
 
 
 def softmax_of_a_function(x: torch.Tensor) -> torch.Tensor:
@@ -97,8 +97,8 @@ def test_a_product_in_a_users_function_is_seen() -> None:
     with watch(model, optimizer=optimizer) as watched:
         step().backward()
         optimizer.step()
-    assert "mm (test_report_sentences.py:" in watched.verdict()
-    assert "return torch.softmax(x @ x.transpose(-1, -2), -1)" in watched.verdict()
+    assert "mm (test_report_sentences.py:" in watched.verdict
+    assert "return torch.softmax(x @ x.transpose(-1, -2), -1)" in watched.verdict
 
 
 @pytest.mark.parametrize("is_checkpointed", [False, True])
@@ -118,7 +118,7 @@ def test_three_doors_name_the_line_of_a_function_in_another_file(is_checkpointed
         with door() as found:
             step().backward()
             optimizer.step()
-        assert headline(found.verdict()) == headline(f"{line}mm of the model: a sum of products overflows, of 64 terms")
+        assert headline(found.verdict) == headline(f"{line}mm of the model: a sum of products overflows, of 64 terms")
 
 
 @pytest.mark.parametrize("bias", [-40.0, 0.0])
@@ -130,7 +130,7 @@ def test_a_mask_of_the_own_minimum_makes_infinities_of_scores_far_below_zero(bia
     with watch(model, optimizer=optimizer) as watched:
         step().backward()
         optimizer.step()
-    verdict = " ".join(watched.verdict().split())
+    verdict = " ".join(watched.verdict.split())
     if bias:
         assert "an addition overflows: 65545, 1.001 times FP16's largest number" in verdict
         assert "softmax on (inf - inf)" in verdict
@@ -146,13 +146,13 @@ def test_a_mask_that_does_no_harm_is_not_told(fill: float) -> None:
     with watch(model, optimizer=optimizer) as watched:
         model(x, padding).square().sum().backward()
         optimizer.step()
-    assert "infinite or NaN in" not in watched.verdict()
+    assert "infinite or NaN in" not in watched.verdict
     with emulate(model, "fp16", optimizer=optimizer) as emulated:
         model(x, padding).square().sum().backward()
         optimizer.step()
     assert emulated.first_overflow is None
     if fill != float("-inf"):
-        assert "and a softmax made them 0, as FP32's: no fault." in emulated.verdict()
+        assert "and a softmax made them 0, as FP32's: no fault." in emulated.verdict
 
 
 def test_a_fault_behind_a_harmless_mask_is_found() -> None:
@@ -164,7 +164,7 @@ def test_a_fault_behind_a_harmless_mask_is_found() -> None:
             model(x, padding).square().sum().backward()
             optimizer.step()
     assert emulated.first_overflow is not None and emulated.first_overflow.step == 1
-    assert "a power overflows: 90000" in " ".join(emulated.verdict().split())
+    assert "a power overflows: 90000" in " ".join(emulated.verdict.split())
 
 
 def test_a_forward_pass_that_fails_leaves_no_mode_behind() -> None:
@@ -226,7 +226,7 @@ def test_a_layer_whose_sum_overflows_is_named(layer: str, operation: str, size: 
     with watch(model, optimizer=optimizer) as watched:
         model(torch.full((1, 1, 3, 3), size)).sum().backward()
         optimizer.step()
-    found = " ".join(watched.verdict().split())
+    found = " ".join(watched.verdict.split())
     assert f"{operation} of module {layer}: a sum of products overflows, of {terms} terms" in found
     assert "test_report_sentences.py:" in found.partition("Sure:")[0]
     assert "between layers" not in found
@@ -240,7 +240,7 @@ def test_a_layer_that_fails_leaves_the_operations_behind_it_seen() -> None:
             model(torch.ones(1, 1, 4, 4))  # too large for the layer behind
         model(torch.full((1, 1, 3, 3), 2e4)).sum().backward()
         optimizer.step()
-    assert "convolution of module image" in " ".join(watched.verdict().split())
+    assert "convolution of module image" in " ".join(watched.verdict.split())
     with Seen() as seen:
         torch.ones(2) + 1
     assert any("add" in name for name in seen.names)
@@ -252,10 +252,10 @@ def test_operations_are_left_alone_where_they_are_not_wanted(capsys: pytest.Capt
     with watch(model, optimizer=optimizer, operations=False) as watched:
         step().backward()
         optimizer.step()
-    watched.report()
+    print(watched.report)
     assert "Not looked at: operations between layers, such as products, masks and softmax." in capsys.readouterr().out
     with watch(model, optimizer=optimizer) as watched:
         step().backward()
         optimizer.step()
-    watched.report()
+    print(watched.report)
     assert "Not looked at: operations outside of the model, such as the loss" in capsys.readouterr().out

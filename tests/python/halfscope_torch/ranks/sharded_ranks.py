@@ -290,7 +290,7 @@ def equals_hand_made(rank: int, size: int) -> None:
         if size == 1:
             assert str(found.emulation.compare_to()) == str(expected.emulation.compare_to()), name
         if rank == 0:
-            print(f"{name}: {found.emulation.verdict()}", flush=True)
+            print(f"{name}: {found.emulation.verdict}", flush=True)
 
 
 def main(scripts: dict[str, Callable[[int, int], None]]) -> None:

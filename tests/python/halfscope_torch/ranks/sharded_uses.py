@@ -121,7 +121,7 @@ def sixteen_bits(rank: int, size: int) -> None:
             moved = (plain.tensors[key] - fp32.tensors[key]).norm()
             assert (tensor - plain.tensors[key]).norm() <= 2**0.5 * moved, key
         if rank == 0:
-            print(found.emulation.verdict(), flush=True)
+            print(found.emulation.verdict, flush=True)
         model = sharded(case)
         with emulate(model, "fp32", optimizer=case.optimizer(trained_parameters(model)), attention="math"):
             assert not torch.backends.cuda.flash_sdp_enabled()  # fused layers would compute in 16 bits on their own

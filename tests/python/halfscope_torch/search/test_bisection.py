@@ -291,8 +291,8 @@ def test_the_first_overflow_has_its_line() -> None:
     first = emulated.first_overflow
     assert first is not None and first.site is not None
     assert first.site.line.text == "return self.b(y * y * 1e-6)"
-    assert f"8 of 8 elements overflowed, at test_bisection.py:{first.site.line.number}." in emulated.verdict()
-    assert "print(halfscope.torch.diagnose(model, loss)) searches for one" in " ".join(emulated.verdict().split())
+    assert f"8 of 8 elements overflowed, at test_bisection.py:{first.site.line.number}." in emulated.verdict
+    assert "print(halfscope.torch.diagnose(model, loss)) searches for one" in " ".join(emulated.verdict.split())
 
 
 LOSING = torch.tensor([6.0, -6.0] * 15 + [0.0, 0.25])  # MXFP4 takes the last one to 0, and the sum with it

@@ -82,7 +82,7 @@ def test_the_verdict_tells_states_apart() -> None:
     # exp_avg is a tenth of the gradient, exp_avg_sq a thousandth of its square.
     assert (
         "FP16 optimizer state would flush 0.0 % of exp_avg and 50.0 % of exp_avg_sq: keep it in FP32."
-        in watched.verdict()
+        in watched.verdict
     )
     model, optimizer = Scale(), None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
@@ -90,7 +90,7 @@ def test_the_verdict_tells_states_apart() -> None:
         (model(torch.ones(ELEMENTS)) * 2.0**10).sum().backward()
         optimizer.step()
     says = "FP8 E4M3 optimizer state would flush 0.0 % of momentum_buffer and overflow in 1000 elements of "
-    assert f"{says}momentum_buffer: keep it in FP32." in watched.verdict()
+    assert f"{says}momentum_buffer: keep it in FP32." in watched.verdict
 
 
 def test_it_is_counted_only_where_asked_for() -> None:
@@ -98,7 +98,7 @@ def test_it_is_counted_only_where_asked_for() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     with watch(model, 1, optimizer=optimizer) as watched:
         train(model, optimizer, 1)
-    assert watched.histograms("optimizer_state") == {} and "optimizer state" not in watched.verdict()
+    assert watched.histograms("optimizer_state") == {} and "optimizer state" not in watched.verdict
 
 
 def test_skipped_steps_leave_it_out() -> None:
@@ -115,7 +115,7 @@ def test_state_in_16_bits_is_named() -> None:
     with watch(model, 1, optimizer=optimizer, observe_roles="optimizer_state") as watched:
         model(torch.ones(ELEMENTS).half()).sum().backward()
         optimizer.step()
-    verdict = watched.verdict()
+    verdict = watched.verdict
     assert "Optimizer state: 1 tensor came as FP16 already (weight.momentum_buffer): 0 of 1000 elements are" in verdict
     assert "FP16 optimizer state would" not in verdict
 

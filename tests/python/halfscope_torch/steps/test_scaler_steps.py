@@ -82,9 +82,9 @@ def test_the_start_up_of_a_scale_is_no_fault(door: Callable) -> None:
     assert loop.scaler.get_scale() == 16384
     assert (
         "The scaler skipped the first 2 steps, S from 65536 down to 32768: the start-up of a dynamic scale, no fault."
-        in seen.verdict()
+        in seen.verdict
     )
-    assert "schedule" not in seen.verdict()
+    assert "schedule" not in seen.verdict
 
 
 def test_an_overflow_at_a_scale_that_came_down_is_not_the_first_overflow() -> None:
@@ -113,14 +113,14 @@ def test_a_schedule_that_runs_ahead_is_named(door: Callable) -> None:
     """Public case 7."""
     loop = narrow_loop(lambda _: 3.0)
     loop.scheduled = True
-    verdict = loop.run(door, 4).verdict()
+    verdict = loop.run(door, 4).verdict
     assert "The learning rate moved on in 2 skipped steps: the schedule is 2 ahead of the weights." in verdict
     assert "if scaler.get_scale() >= before: scheduler.step()" in verdict
 
 
 @DOORS
 def test_a_run_that_skips_every_step_is_incurable(door: Callable) -> None:
-    verdict = narrow_loop(lambda _: float("inf"), initial_scale=64.0).run(door, 7).verdict()
+    verdict = narrow_loop(lambda _: float("inf"), initial_scale=64.0).run(door, 7).verdict
     assert "The scaler skipped all 7 steps, S from 64 down to 1: no loss scale helps." in verdict
     assert "print(halfscope.torch.diagnose(model, loss))" in verdict
 
@@ -129,17 +129,17 @@ def test_a_run_that_skips_every_step_is_incurable(door: Callable) -> None:
 def test_clipping_before_unscaling_is_named(door: Callable) -> None:
     loop = Loop(lambda step: float(step), initial_scale=1024.0, growth_interval=2)
     loop.clipped = True
-    verdict = loop.run(door, 6).verdict()
+    verdict = loop.run(door, 6).verdict
     assert "The norm of all gradients is 1 / S in every step: they were clipped before they were unscaled." in verdict
     assert "scaler.unscale_(optimizer)" in verdict
     right = Loop(lambda step: float(step), initial_scale=1024.0, growth_interval=2)
-    assert "clipped before" not in right.run(door, 6).verdict()
+    assert "clipped before" not in right.run(door, 6).verdict
 
 
 @DOORS
 def test_gradients_that_are_all_zero_are_named(door: Callable) -> None:
     """Public case 28."""
-    verdict = Loop(lambda _: 0.0, initial_scale=1024.0).run(door, 3).verdict()
+    verdict = Loop(lambda _: 0.0, initial_scale=1024.0).run(door, 3).verdict
     assert (
         "All gradients were 0 in 3 of 3 steps: nothing overflows, and nothing limits the growth of the scale" in verdict
     )
@@ -149,15 +149,15 @@ def test_gradients_that_are_all_zero_are_named(door: Callable) -> None:
 
 def test_a_scale_that_nothing_limits_is_named() -> None:
     """Public case 28: a healthy run whose gradients are tiny."""
-    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39, growth_interval=1).run(_watched, 3).verdict()
+    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39, growth_interval=1).run(_watched, 3).verdict
     assert "The scale has grown to 2^41: gradients are so small that nothing limits it" in verdict
     assert 'GradScaler("apex_amp")' in verdict
-    assert "has grown" not in Loop(lambda _: 1.0, growth_interval=1).run(_watched, 3).verdict()
+    assert "has grown" not in Loop(lambda _: 1.0, growth_interval=1).run(_watched, 3).verdict
 
 
 def test_a_scale_that_overflows_gradients_is_no_mask() -> None:
     """Public case 28: the loss's own gradient is the scale, which is no constant of the model."""
-    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39).run(_emulated, 1).verdict()
+    verdict = Loop(lambda _: 1e-30, initial_scale=2.0**39).run(_emulated, 1).verdict
     assert "1e4" not in verdict and "finfo" not in verdict
 
 
@@ -193,8 +193,8 @@ def test_a_scale_that_became_infinite_is_named(door: Callable) -> None:
             if bool(loss.isfinite()):
                 optimizer.step()
             scaler.update()
-    assert "The scale is infinite from step 2 on, and stays so: inf / 2 is inf" in seen.verdict()
-    assert 'GradScaler("apex_amp")' in seen.verdict()
+    assert "The scale is infinite from step 2 on, and stays so: inf / 2 is inf" in seen.verdict
+    assert 'GradScaler("apex_amp")' in seen.verdict
 
 
 class Pair(nn.Module):
@@ -228,13 +228,13 @@ def test_an_optimizer_without_gradients_is_named(door: Callable, scaler_of: Call
         scaler.step(optimizers[0])
         with pytest.raises(AssertionError):
             scaler.step(optimizers[1])
-        before = seen.verdict()
+        before = seen.verdict
         scaler.update()
     sentence = (
         "The scaler refused to step optimizer 2 of 2 (Adam) in 1 step: none of its parameters (b) had a gradient. "
         "Call scaler.step only for optimizers that took part in the iteration"
     )
-    assert sentence in before and sentence in seen.verdict()
+    assert sentence in before and sentence in seen.verdict
     assert (model.a.item(), model.b.item(), scaler.get_scale()) == (pytest.approx(0.8), 1.0, 8.0)
 
 
@@ -257,8 +257,8 @@ def test_the_optimizer_whose_overflow_lowered_the_scale_is_named(door: Callable,
     assert (
         "Optimizer 2 of 2 (Adam) had infinite or NaN gradients in 1 step, in 1 of them while another optimizer "
         "stepped, and lowered the scale for all: b. A GradScaler of its own keeps its overflows from the others."
-    ) in seen.verdict()
-    assert "Optimizer 1 of 2" not in seen.verdict()
+    ) in seen.verdict
+    assert "Optimizer 1 of 2" not in seen.verdict
 
 
 def test_unscaling_twice_says_what_the_first_call_did() -> None:

@@ -134,7 +134,7 @@ def is_told(model: Program, x: Any) -> bool:
         output = model(x)
         output.sum().backward()
         optimizer.step()
-    text = " ".join(watched.verdict().split())
+    text = " ".join(watched.verdict.split())
     return "in step 1, in the run's own format" in text
 
 
@@ -188,7 +188,7 @@ def test_an_input_that_the_format_makes_infinite_is_told_where_it_is_used_first(
     with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) as watched:
         model(torch.tensor([[1.0, 2.0, 3.0, 1e5]])).sum().backward()
     line = f"test_format_path.py:{Small.forward.__code__.co_firstlineno + 1}"
-    text = " ".join(watched.verdict().split())
+    text = " ".join(watched.verdict.split())
     assert text.startswith(line), text
     assert "a cast overflows: 1e+05" in text
 

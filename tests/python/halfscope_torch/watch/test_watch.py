@@ -36,12 +36,12 @@ def test_planted_underflow_is_counted(tmp_path: Path) -> None:
     assert tensors["second", "activation"]["max_abs"] == 1
     # 1 - 2^-20 and 1 - 2^-30 are both 1 in FP16, and 1 - 2^-30 is in FP32.
     assert [(line["nonzero"], line["lost"]) for line in step["updates"]] == [(650, 650)] * 2
-    assert "flushes 31.6 % of the activation gradients and 31.6 % of the weight gradients" in watched.verdict()
+    assert "flushes 31.6 % of the activation gradients and 31.6 % of the weight gradients" in watched.verdict
     # Half of the smallest number of FP16 is 2^-25; the largest gradient overflows at 2^36.
     advice = watched.advise_scale()
     assert advice.joint_window_log2[1] == 35
-    assert advice.verdict in watched.verdict()
-    assert "lose 100.0 % of the updates: keep an FP32 master copy" in watched.verdict()
+    assert advice.verdict in watched.verdict
+    assert "lose 100.0 % of the updates: keep an FP32 master copy" in watched.verdict
 
 
 def test_scaled_gradients_are_counted_as_the_backward_pass_makes_them(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_scaled_gradients_are_counted_as_the_backward_pass_makes_them(tmp_path: 
         assert tensors["second", "activation_gradient"]["flushed"] == 0
         assert (tensors["second.weight", "weight_gradient"]["scale"], len(tensors)) == (line["scale"], 6)
         assert tensors["second.weight", "weight_gradient"]["flushed"] == 0
-    assert "flushes 31.6 % of the activation gradients and 31.6 % of the weight gradients" in watched.verdict()
+    assert "flushes 31.6 % of the activation gradients and 31.6 % of the weight gradients" in watched.verdict
     assert "step" not in vars(optimizer) and "update" not in vars(scaler)  # closing unwraps what nobody wrapped again
 
 
@@ -71,8 +71,8 @@ def test_no_scale_fits() -> None:
             layers["low"](torch.ones(ELEMENTS)) * 2.0**-40 + layers["high"](torch.ones(ELEMENTS)) * 2.0**10
         ).sum().backward()
         optimizer.step()
-    assert watched.advise_scale().verdict in watched.verdict()
-    assert "no single scale fits" in watched.verdict()
+    assert watched.advise_scale().verdict in watched.verdict
+    assert "no single scale fits" in watched.verdict
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -104,7 +104,7 @@ def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> 
     outputs = {f"{name} (output)": found for name, found in watched.histograms("activation_gradient").items()}
     everything = {**outputs, **histograms}
     assert watched.advise_scale().verdict == halfscope.advise_scale(everything).verdict
-    assert halfscope.advise_scale(everything).verdict in watched.verdict()
+    assert halfscope.advise_scale(everything).verdict in watched.verdict
 
 
 def test_every_tenth_step_of_the_chosen_layers(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_records_can_be_drawn(tmp_path: Path) -> None:
             watched.log(1.0 / (step + 1))
             train(model, optimizer, 1)
     experiment = read_experiment(tmp_path / "drawn")
-    assert experiment.summary["verdict"] == watched.verdict()
+    assert experiment.summary["verdict"] == watched.verdict
     assert (experiment.runs["watched"][0].steps["loss"] == 1 / np.arange(1, 21)).all()
     names = {drawing.name for drawing in draw(experiment)}
     assert {"loss_curves", "lost_updates", "update_ratios", "weight_gradients", "activation_gradients"} <= names

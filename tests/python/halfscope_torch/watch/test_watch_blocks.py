@@ -74,7 +74,7 @@ def test_steps_add_up_and_other_steps_are_not_watched() -> None:
         for _ in range(5):
             step(model, optimizer, normal(8, 40))
     table = watched.blocks()
-    assert watched.steps == 5 and "MXFP8 E4M3 over 3 watched steps:" in watched.verdict()
+    assert watched.steps == 5 and "MXFP8 E4M3 over 3 watched steps:" in watched.verdict
     assert {role for _, role in table} == {*ROLES, "optimizer_state"}
     assert table["", "activation"].counts.elements == 3 * 8 * 32
     assert table["weight.exp_avg", "optimizer_state"].counts.blocks == 3 * 32 * 2
@@ -95,7 +95,7 @@ def test_the_report_names_the_layer_to_leave_out_and_a_training_that_runs(capsys
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     with watch(model, 1, optimizer=optimizer, format="mxfp4") as watched:
         step(model, optimizer, normal(16, 64))
-    watched.report()
+    print(watched.report)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("Train in MXFP4, leave out 0 first: halfscope.torch.emulate(model, ")
     assert re.search(r"0\.weight's weights \(9\d\.\d % flushed, median", printed)
@@ -112,7 +112,7 @@ def test_one_layer_that_loses_most_of_its_weights_stands_out() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with watch(model, 1, optimizer=optimizer, format="mxfp4") as watched:
         step(model, optimizer, normal(16, 64))
-    assert watched.verdict().startswith("Train in MXFP4, leave out 0 first: ")
+    assert watched.verdict.startswith("Train in MXFP4, leave out 0 first: ")
 
 
 def test_nothing_stands_out_of_normal_numbers() -> None:
@@ -121,7 +121,7 @@ def test_nothing_stands_out_of_normal_numbers() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     with watch(model, 1, optimizer=optimizer, format="mxfp4") as watched:
         step(model, optimizer, normal(64, 64))
-    assert watched.verdict().startswith("Train in MXFP4, no tensor stands out: ")
+    assert watched.verdict.startswith("Train in MXFP4, no tensor stands out: ")
 
 
 def test_scales_that_underflow_are_told() -> None:
@@ -133,8 +133,8 @@ def test_scales_that_underflow_are_told() -> None:
     with watch(model, 1, optimizer=optimizer, format="nvfp4") as watched:
         step(model, optimizer, normal(16, 64))
     assert watched.blocks()["weight", "weight"].counts.flushed_by_scale == 64
-    assert "weight's weights (64 elements lost to scales of 0)" in watched.verdict()
-    assert "largest underflow to 0; E8M0 scales, as of mxfp4, reach further." in watched.verdict()
+    assert "weight's weights (64 elements lost to scales of 0)" in watched.verdict
+    assert "largest underflow to 0; E8M0 scales, as of mxfp4, reach further." in watched.verdict
 
 
 def test_elements_that_are_not_finite_come_first() -> None:
@@ -144,8 +144,8 @@ def test_elements_that_are_not_finite_come_first() -> None:
     inputs[0, 0] = float("inf")
     with watch(model, 1, optimizer=optimizer, format="mxfp4") as watched:
         step(model, optimizer, inputs)
-    assert watched.verdict().startswith("Look at the inputs and the loss first: ")
-    assert "the model's outputs (64 of 1024)" in watched.verdict()
+    assert watched.verdict.startswith("Look at the inputs and the loss first: ")
+    assert "the model's outputs (64 of 1024)" in watched.verdict
 
 
 def test_gradients_beyond_all_formats_are_not_judged() -> None:
@@ -154,24 +154,23 @@ def test_gradients_beyond_all_formats_are_not_judged() -> None:
     with watch(model, 1, optimizer=optimizer, format="nvfp4_16x16") as watched:
         (model(normal(16, 64)).sum() * float("inf")).backward()
         optimizer.step()
-    assert watched.verdict().startswith("Lower the loss scale first, or look at the loss: no gradient of the w")
-    assert "NVFP4 16x16 over 1 watched step:" in watched.verdict()
+    assert watched.verdict.startswith("Lower the loss scale first, or look at the loss: no gradient of the w")
+    assert "NVFP4 16x16 over 1 watched step:" in watched.verdict
 
 
-def test_a_page_is_refused_before_anything_is_printed(capsys: pytest.CaptureFixture) -> None:
+def test_a_page_at_loss_scales_is_refused() -> None:
     model = torch.nn.Linear(64, 64)
     with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), format="mxfp4") as watched:
         pass
-    with pytest.raises(ValueError, match="^report with a page: each block of mxfp4 has a scale"):
-        watched.report("page.html")
-    assert capsys.readouterr().out == ""
+    with pytest.raises(ValueError, match="^explore: each block of mxfp4 has a scale"):
+        watched.explore()
 
 
 def test_without_a_step_nothing_is_claimed() -> None:
     model = torch.nn.Linear(64, 64)
     with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), format="mxfp4") as watched:
         pass
-    assert watched.verdict().startswith("No number has been seen: train a step first.")
+    assert watched.verdict.startswith("No number has been seen: train a step first.")
 
 
 @pytest.mark.parametrize("method", ["histograms", "histogram", "advise_scale", "explore", "trace"])
@@ -207,7 +206,7 @@ def test_records_have_the_counts_of_each_watched_step(tmp_path: Path) -> None:
         assert list(summed.loc[key]) == [row.counts.elements, row.counts.flushed, row.counts.blocks]
     assert 0.9 < frame.set_index(["step", "tensor", "role"]).loc[(4, "0.weight", "weight"), "flushed"] / (64 * 96) < 1
     assert experiment.summary["title"] == "A PyTorch model, watched for MXFP4"
-    assert experiment.summary["verdict"] == watched.verdict()
+    assert experiment.summary["verdict"] == watched.verdict
 
 
 def test_the_page_of_the_records_has_a_map_of_tensors(tmp_path: Path) -> None:

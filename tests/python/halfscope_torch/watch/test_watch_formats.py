@@ -133,7 +133,7 @@ def small_step(format: str, factor: float = 1.0, dtype: torch.dtype = torch.floa
     with watch(model, 1, optimizer=optimizer, format=format) as watched:
         (model(factor * torch.randn(8, 16).to(dtype)).float().sum()).backward()
         optimizer.step()
-    return watched.verdict()
+    return watched.verdict
 
 
 @pytest.mark.parametrize("format", ["bf16", "fp32", "tf32"])
@@ -170,7 +170,7 @@ def test_gradients_that_their_own_format_has_flushed(format: str, dtype: torch.d
     with watch(model, 1, optimizer=optimizer, format=format) as watched:
         model(torch.ones(ELEMENTS, dtype=dtype)).sum().backward()
         optimizer.step()
-    verdict = watched.verdict()
+    verdict = watched.verdict
     assert ("already" in verdict) is bool(says) and (says or "") in verdict
     if says:
         assert "Watch a run in FP32 to know." in verdict and f"From what {says[5:9]} has left: " in verdict

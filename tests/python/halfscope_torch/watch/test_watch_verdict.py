@@ -49,7 +49,7 @@ def test_gradients_that_fp16_has_flushed_already_are_not_called_zero_percent() -
         gradient[:300] = 2.0**-30  # becomes an exact zero
         (model(torch.ones(ELEMENTS)).float() * gradient).sum().backward()
         optimizer.step()
-    verdict = watched.verdict()
+    verdict = watched.verdict
     assert "what FP16 flushes of the gradients is unknown" in verdict and "0.0 % of the activation" not in verdict
     assert "The gradients of 4 tensors were FP16 already (second, first, first.weight, second.weight)" in verdict
     assert f"1200 of {4 * ELEMENTS} elements are exact zeros" in verdict
@@ -71,8 +71,8 @@ def test_only_tensors_in_fp32_are_said_to_flush() -> None:
     with watch(model, 1, optimizer=optimizer) as watched:
         (model(torch.ones(ELEMENTS)) * 2.0**-30).sum().backward()
         optimizer.step()
-    assert "flushes 100.0 % of the activation gradients and 100.0 % of the weight gradients" in watched.verdict()
-    assert "were FP16 already (narrow, narrow.weight)" in watched.verdict()
+    assert "flushes 100.0 % of the activation gradients and 100.0 % of the weight gradients" in watched.verdict
+    assert "were FP16 already (narrow, narrow.weight)" in watched.verdict
 
 
 @pytest.mark.parametrize(("dtype", "name"), [(torch.float16, "FP16"), (torch.bfloat16, "BF16")])
@@ -84,8 +84,8 @@ def test_updates_that_16_bit_weights_lose_are_told_by_the_weights_that_stay(dtyp
         gradient[:100], gradient[900:] = 0.5, 0.0
         (model(torch.ones(ELEMENTS, dtype=dtype)) * gradient.to(dtype)).sum().backward()
         optimizer.step()
-    assert f"{name} weights: 800 of 900 with a gradient did not move (88.9 %): keep an FP32 master" in watched.verdict()
-    assert "would lose" not in watched.verdict()
+    assert f"{name} weights: 800 of 900 with a gradient did not move (88.9 %): keep an FP32 master" in watched.verdict
+    assert "would lose" not in watched.verdict
 
 
 def test_no_update_at_all_is_said_too() -> None:
@@ -94,7 +94,7 @@ def test_no_update_at_all_is_said_too() -> None:
     with watch(model, 1, optimizer=optimizer) as watched:
         model(torch.ones(ELEMENTS).half()).sum().backward()
         optimizer.step()
-    assert "FP16 weights: 1000 of 1000 with a gradient did not move (100.0 %)" in watched.verdict()
+    assert "FP16 weights: 1000 of 1000 with a gradient did not move (100.0 %)" in watched.verdict
 
 
 def test_overflowing_activations_come_first() -> None:
@@ -107,15 +107,11 @@ def test_overflowing_activations_come_first() -> None:
     worst = sorted(
         (name for name in counts if counts[name]), key=lambda name: -counts[name] / found_elements(name, watched)
     )
-    assert (
-        watched.verdict()
-        .split("\n\n")[-1]
-        .startswith(
-            f"FP16 overflows in the outputs of {len(worst)} of 3 layers, which no loss scale helps: {worst[0]} ("
-        )
+    assert watched.verdict.split("\n\n")[-1].startswith(
+        f"FP16 overflows in the outputs of {len(worst)} of 3 layers, which no loss scale helps: {worst[0]} ("
     )
-    assert f"0 ({counts['0']} of 256 elements)" in watched.verdict()
-    assert "Loss scale 2^" in watched.verdict()
+    assert f"0 ({counts['0']} of 256 elements)" in watched.verdict
+    assert "Loss scale 2^" in watched.verdict
 
 
 def found_elements(name: str, watched: object) -> int:
@@ -132,11 +128,11 @@ def test_gradients_that_are_all_infinite_are_said() -> None:
             (model(torch.randn(8, 16)).sum() * float("inf")).backward()
             scaler.step(optimizer)
             scaler.update()
-    assert watched.verdict().startswith("All gradients are infinite or NaN: the loss scale is too large")
+    assert watched.verdict.startswith("All gradients are infinite or NaN: the loss scale is too large")
 
 
 def test_zero_gradients_are_not_absent_ones() -> None:
-    assert watched_step(perceptron(), 0.0).verdict().startswith("All gradients are zero.")
+    assert watched_step(perceptron(), 0.0).verdict.startswith("All gradients are zero.")
 
 
 def test_a_scaler_that_is_never_updated_is_named() -> None:
@@ -145,9 +141,7 @@ def test_a_scaler_that_is_never_updated_is_named() -> None:
     with watch(model, 1, optimizer=optimizer, scaler=scaler) as watched:
         train(model, optimizer, 5)
     assert watched.steps == 0
-    assert (
-        "No step has ended: the optimizer made 5, and the scaler that was given was never updated" in watched.verdict()
-    )
+    assert "No step has ended: the optimizer made 5, and the scaler that was given was never updated" in watched.verdict
 
 
 def test_a_scaler_that_is_not_given_is_noticed() -> None:
@@ -155,8 +149,8 @@ def test_a_scaler_that_is_not_given_is_noticed() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with watch(model, 1, optimizer=optimizer) as watched:
         train(model, optimizer, 2, scaler)
-    assert watched.verdict().startswith("A GradScaler that was not given scales the loss, by 1024 when last seen")
-    assert "Loss scale" not in watched.verdict()
+    assert watched.verdict.startswith("A GradScaler that was not given scales the loss, by 1024 when last seen")
+    assert "Loss scale" not in watched.verdict
 
 
 def test_pytorchs_own_scaler_is_noticed() -> None:
@@ -166,7 +160,7 @@ def test_pytorchs_own_scaler_is_noticed() -> None:
         scaler.scale(model(torch.randn(8, 16)).sum()).backward()
         scaler.step(optimizer)
         scaler.update()
-    assert "by 4096 when last seen" in watched.verdict()
+    assert "by 4096 when last seen" in watched.verdict
 
 
 class Attentive(torch.nn.Module):
@@ -185,7 +179,7 @@ def test_layers_that_were_never_called_are_listed() -> None:
     watched = watched_step(Attentive())
     assert watched.layers == ["inner", "attention.out_proj", "spare"]
     assert watched.unseen == ["attention.out_proj", "spare"]
-    assert "2 of 3 layers were never called: attention.out_proj, spare." in watched.verdict()
+    assert "2 of 3 layers were never called: attention.out_proj, spare." in watched.verdict
 
 
 def test_modules_with_layers_in_them_can_be_included() -> None:
@@ -193,7 +187,7 @@ def test_modules_with_layers_in_them_can_be_included() -> None:
     assert watched.layers == ["inner", "attention"] and watched.unseen == []
     assert watched.histograms("activation")["attention"].elements == 8 * 16 + 8 * 8  # with its weights
     assert watched.histograms("activation_gradient")["attention"].elements == 8 * 16
-    assert "never called" not in watched.verdict()
+    assert "never called" not in watched.verdict
 
 
 def test_a_layer_that_is_added_later_is_watched_from_then_on() -> None:
@@ -223,7 +217,7 @@ def test_a_model_that_was_compiled_before_is_said_to_be_unseen() -> None:
         optimizer.step()
     torch._dynamo.reset()
     assert len(watched.unseen) == len(watched.layers) == 3
-    assert "3 of 3 layers were never called" in watched.verdict() and "torch._dynamo.reset()" in watched.verdict()
+    assert "3 of 3 layers were never called" in watched.verdict and "torch._dynamo.reset()" in watched.verdict
     assert watched.histogram("weight_gradient").elements > 0
 
 
@@ -265,8 +259,8 @@ def test_parameters_of_no_optimizer_are_named() -> None:
     with watch(model, 1, optimizer=optimizer) as watched:
         model(torch.randn(8, 16)).sum().backward()
         optimizer.step()
-    assert "2 parameters of the model in no optimizer that was given" in watched.verdict()
-    assert "2.weight, 2.bias." in watched.verdict()
+    assert "2 parameters of the model in no optimizer that was given" in watched.verdict
+    assert "2.weight, 2.bias." in watched.verdict
     assert set(watched.histograms("update_ratio")) == {"0.weight", "0.bias"}
     assert set(watched.histograms("weight_gradient")) == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
@@ -275,7 +269,7 @@ def test_a_model_that_is_a_layer_is_called_so() -> None:
     model = torch.nn.Linear(16, 4)
     with torch.no_grad():
         model.weight.mul_(1e9)
-    assert re.search(r"no loss scale helps: the model \(\d+ of 32 elements\)", watched_step(model).verdict())
+    assert re.search(r"no loss scale helps: the model \(\d+ of 32 elements\)", watched_step(model).verdict)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_several_optimizers_make_a_step(tmp_path: Path) -> None:
         assert {update["tensor"]: update["nonzero"] for update in line["updates"]} == {
             "first.weight": ELEMENTS, "second.weight": ELEMENTS
         }  # fmt: skip
-    assert "in no optimizer" not in watched.verdict()
+    assert "in no optimizer" not in watched.verdict
 
 
 class Derived(torch.optim.SGD):

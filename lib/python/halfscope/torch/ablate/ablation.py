@@ -141,19 +141,6 @@ def _settings(arm: AblationArm, every: int) -> dict[str, Any]:
     return settings if format == "fp16" else {**settings, "format": format}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AblationReport(Report):
-    """Verdict and table of an ablation. write: as `Ablation.write`, for a call with a folder."""
-
-    write: Callable[[Path | str], None] = field(kw_only=True)
-
-    def __call__(self, folder: Path | str | None = None) -> None:
-        """Prints it, and writes it into a new folder."""
-        print(self)
-        if folder is not None:
-            self.write(folder)
-
-
 class Ablation(Reported):
     """Result of `ablate`."""
 
@@ -165,12 +152,12 @@ class Ablation(Reported):
         return table_text(self.arms, self._metric)
 
     @property
-    def report(self) -> AblationReport:
+    def report(self) -> Report:
         """Which arms end as FP32 does, a finding each; and the table."""
         words = verdict_text(self.arms, self._metric, self._lower_is_better)
         seeds = f"{max((len(arm.metrics) for arm in self.arms), default=0)} seeds"
         findings = [Finding("arm", line.rstrip("."), sure=seeds) for line in words.splitlines()]
-        return AblationReport("ablate", tuple(findings), text=words, table=str(self), write=self.write)
+        return Report("ablate", tuple(findings), text=words, table=str(self))
 
     def write(self, folder: Path | str) -> None:
         """Puts what `halfscope run` writes, and report.html, into a new folder.
@@ -179,7 +166,7 @@ class Ablation(Reported):
         """
         target = Path(folder)
         if target.exists():
-            raise ValueError(f"report: {str(target)!r} exists; give a new folder")
+            raise ValueError(f"write: {str(target)!r} exists; give a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(Path(self._folder.name) / "ablation", target)
         words = ExperimentWords(

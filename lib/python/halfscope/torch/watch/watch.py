@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +82,6 @@ def watch_into(trainee: Trainee, every: int, folder: RunFolder) -> Watch:
     return Watch(trainee, Plan(every, Choice("*", ()), "fp16", ()), Outputs(folder, None, "alone"))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WatchReport(Report):
-    """Words on the watched steps. is_first: of several ranks the one that prints. write: a page of the gradients."""
-
-    is_first: bool = field(kw_only=True)
-    write: Callable[[Path | str], None] = field(kw_only=True)
-
-    def __call__(self, page: Path | str | None = None) -> None:
-        """Prints it, of several ranks in the first one, and writes the page of `explore`."""
-        if page is not None:
-            self.write(page)
-        if self.is_first:
-            print(self)
-
-
 class Watch(Reported):
     """Result of `watch`; a context manager that closes itself."""
 
@@ -140,21 +124,9 @@ class Watch(Reported):
         self._watcher.log(float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss))
 
     @property
-    def report(self) -> WatchReport:
-        """Words on the watched steps, and which loss scales are usable; what was not looked at.
-
-        A call prints it, of several ranks in the first one; `report("gradients.html")` also writes the page of
-        `explore`.
-        """
-        return WatchReport(
-            "watch", tuple(self._findings()), self._not_looked_at(), self._words(), is_first=self._ranks.first,
-            write=self._write_page,
-        )  # fmt: skip
-
-    def _write_page(self, page: Path | str) -> None:
-        self._for_a_loss_scale("report with a page")
-        if self._ranks.first:
-            self.explore().write(page)
+    def report(self) -> Report:
+        """Words on the watched steps, and which loss scales are usable; what was not looked at. Every rank has it."""
+        return Report("watch", tuple(self._findings()), self._not_looked_at(), self._words())
 
     def _not_looked_at(self) -> str:
         if self._counter.unseen:
