@@ -16,11 +16,12 @@ namespace {
 /// Columns of one task: a whole number of every instruction set's vectors.
 constexpr std::int64_t columns_per_task = 16;
 
-void check(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
-  detail::check_equal_sizes("column_sums: sums", static_cast<std::size_t>(terms.matrices * terms.columns),
-                            sums.size());
+/// `function` is the name of the one that is called, and of what it fills.
+void check(const char* function, const ColumnTerms& terms, const AccumulateModel& model,
+           std::span<float> sums) {
+  detail::check_equal_sizes(function, static_cast<std::size_t>(terms.matrices * terms.columns), sums.size());
   if (model.order == AccumulateOrder::chunked && model.chunk < 1) {
-    throw InvalidArgument("column_sums: a chunk holds at least one term");
+    throw InvalidArgument("a chunk of column sums holds at least one term");
   }
   check_reduction_model(model);
   if (active_device() == Device::cuda) return;
@@ -85,7 +86,7 @@ std::vector<ColumnCounters> counted_sums(const ColumnTerms& terms, const Accumul
 }  // namespace
 
 void column_sums(const ColumnTerms& terms, const AccumulateModel& model, std::span<float> sums) {
-  check(terms, model, sums);
+  check("column_sums: sums", terms, model, sums);
   if (active_device() == Device::cuda) return cuda::column_sums(terms, model, sums);
   sum(terms, model, sums.data(), nullptr);
 }
@@ -112,7 +113,7 @@ ReductionCounters counters_of(std::span<const ColumnCounters> column_counters, s
 
 ReductionCounters counted_column_sums(const ColumnTerms& terms, const AccumulateModel& model,
                                       std::span<float> sums) {
-  check(terms, model, sums);
+  check("counted_column_sums: sums", terms, model, sums);
   if (active_device() == Device::cpu) return counters_of(counted_sums(terms, model, sums), terms.rows);
   auto column_counters = Memory<ColumnCounters>::zeros(sums.size());  // their padding is copied too
   cuda::counted_column_sums(terms, model, sums, column_counters.values());
