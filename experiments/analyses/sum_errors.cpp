@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <halfscope/core/error.hpp>
 
@@ -15,6 +16,10 @@ struct Moments {
   double mean = 0, square = 0;
   [[nodiscard]] double variance() const { return std::max(0.0, square - mean * mean); }
 };
+
+double identity(double x) {
+  return x;
+}
 
 template <typename Value>
 Moments moments_of(std::span<const float> sample, const Value& value) {
@@ -60,7 +65,7 @@ double adds_to(double edge, double sum, double step, double square, double done)
 }
 
 Walk sequential(std::span<const float> sample, double count, const FloatFormat& format) {
-  const Moments terms = moments_of(sample, [](double x) { return x; });
+  const Moments terms = moments_of(sample, identity);
   Walk walk;
   for (double done = 0; done < count && !walk.overflows;) {
     const double magnitude = std::max(
@@ -107,19 +112,43 @@ Walk compensated(const Moments& terms, double count, const FloatFormat& format) 
   return {sum, 0, add_variance(format, magnitude_of(terms, count)), std::fabs(sum) >= largest_number(format)};
 }
 
+Walk walk_of(std::span<const float> sample, double count, const AccumulateModel& model) {
+  check_reduction_model(model);
+  if (model.order == AccumulateOrder::chunked) return chunked(sample, count, model);
+  if (model.order != AccumulateOrder::pairwise && model.order != AccumulateOrder::kahan)
+    return sequential(sample, count, model.format);
+  const Moments terms = moments_of(sample, identity);
+  return model.order == AccumulateOrder::kahan ? compensated(terms, count, model.format)
+                                               : pairwise(terms, count, model.format);
+}
+
 }  // namespace
 }  // namespace sum_errors
 
 SumError expected_error(std::span<const float> sample, std::int64_t count, const AccumulateModel& model) {
   using namespace sum_errors;
-  check_reduction_model(model);
-  const Moments terms = moments_of(sample, [](double x) { return x; });
   const auto n = static_cast<double>(count);
-  const Walk walk = model.order == AccumulateOrder::pairwise  ? pairwise(terms, n, model.format)
-                    : model.order == AccumulateOrder::chunked ? chunked(sample, n, model)
-                    : model.order == AccumulateOrder::kahan   ? compensated(terms, n, model.format)
-                                                              : sequential(sample, n, model.format);
+  const Walk walk = walk_of(sample, n, model);
+  const Moments terms = moments_of(sample, identity);
   return {std::sqrt(walk.bias * walk.bias + walk.variance) / magnitude_of(terms, n), walk.overflows};
+}
+
+NormError expected_norm_error(std::span<const float> sample, std::int64_t count,
+                              const AccumulateModel& model) {
+  using namespace sum_errors;
+  const auto n = static_cast<double>(count);
+  const Walk mean = walk_of(sample, n, model);
+  if (mean.overflows) return {INFINITY, INFINITY};
+  const Moments exact = moments_of(sample, identity);
+  std::vector<float> squares;
+  for (const float x : sample) {
+    const double deviation = static_cast<double>(x) - mean.sum / n;
+    const double stored = rounded(deviation, spacing_at(model.format, std::fabs(deviation)));
+    squares.push_back(static_cast<float>(stored * stored));
+  }
+  const Walk variance = walk_of(squares, n, model);
+  return {.variance = variance.overflows ? INFINITY : variance.sum / n / exact.variance(),
+          .shift = (exact.mean - mean.sum / n) / std::sqrt(exact.variance())};
 }
 
 }  // namespace halfscope

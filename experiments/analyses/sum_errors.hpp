@@ -23,4 +23,19 @@ struct SumError {
 [[nodiscard]] SumError expected_error(std::span<const float> sample, std::int64_t count,
                                       const AccumulateModel& model);
 
+/// Statistics of a normalisation beside the exact ones.
+struct NormError {
+  double variance = 1;  ///< the computed variance over the exact one; infinity where a sum overflows
+  double shift = 0;     ///< the exact mean less the computed one, in standard deviations
+};
+
+/// Expected statistics of `count` numbers drawn from `sample`, independent of each other: their sum, and that
+/// of their squared deviations from the mean so computed, as `expected_error` walks.
+///
+/// A mean that is lost moves the deviations, whose squares then hold its square: the variance of numbers near
+/// their mean comes out too small, that of numbers far from 0 too large.
+/// Throws InvalidArgument for the orders of products.
+[[nodiscard]] NormError expected_norm_error(std::span<const float> sample, std::int64_t count,
+                                            const AccumulateModel& model);
+
 }  // namespace halfscope

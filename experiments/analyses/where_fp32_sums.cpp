@@ -11,6 +11,7 @@
 
 #include "experiments/analyses/analyses.hpp"
 #include "experiments/analyses/drawn.hpp"
+#include "experiments/analyses/norm_errors.hpp"
 #include "experiments/analyses/onsets.hpp"
 #include "experiments/analyses/sum_errors.hpp"
 #include "experiments/analyses/sums_table.hpp"
@@ -26,14 +27,24 @@ constexpr std::array models{"fp16_sequential", "bf16_sequential", "fp32_sequenti
                             "bf16_pairwise",   "fp16_kahan",      "fp16_chunked(64)"};
 /// A closed form is right where it is within this factor of the error that is measured.
 constexpr double allowed_factor = 2;
-/// Error of a sum from which harm is expected.
-constexpr double harmful_error = 0.1;
+
+/// Error of a sum from which harm is expected, and the terms that it is of.
+struct Criterion {
+  double error = 0.1;
+  /// Terms that the series' first sum has for each of the sum that decides.
+  double first_terms = 1;
+};
+/// A norm's squares lose half: backward then leaves of the gradient along the normalised numbers, which it is
+/// to take out, as much with the other sign. One norm divides out what the norm before it lost, so that the
+/// shortest sum decides: that of cnn_bn's second norm, behind a pooling of 2 x 2.
+constexpr Criterion of_norms{.error = 0.5, .first_terms = 4};
 
 /// Sums of a network: their terms, and the series of arms that train with them.
 struct Kind {
   std::string_view terms;
   std::string_view series;  ///< empty: errors alone
   float (*term)(float normal);
+  Criterion harmful{};
 };
 
 float squared(float x) {
@@ -50,7 +61,7 @@ float gradient(float x) {
 }
 
 constexpr std::array kinds{
-    Kind{"batch norm: squares of normal numbers", "batch_norm", squared},
+    Kind{"batch norm: squares of normal numbers", "batch_norm", squared, of_norms},
     Kind{"softmax: exponentials of normal logits, the largest 1", "softmax", exponential},
     Kind{"losses near 8.3", "", loss},
     Kind{"gradients of micro-batches: normal, mean 0.1", "accumulation", gradient},
@@ -154,19 +165,24 @@ Section errors_section(const std::vector<Row>& rows, std::size_t first) {
   return pivoted(cells).front();
 }
 
-/// The length at which the closed form of the arms' model reaches the error from which harm is expected.
+/// The length at which the closed form of the arms' model reaches the error from which harm is expected. An
+/// overflow is infinite behind the next norm too, so that there the longest sum decides.
 std::optional<double> predicted_length(const Onset& onset, const std::vector<Row>& rows) {
   const auto kind = std::ranges::find(kinds, onset.series, &Kind::series);
   if (kind == kinds.end()) return std::nullopt;
   const bool is_model = std::ranges::count(models, std::string_view(onset.variant)) > 0;
   const std::string model = is_model ? onset.variant : onset.variant + "_sequential";
-  std::vector<CurvePoint> curve;
+  std::optional<CurvePoint> before;
   for (const Row& row : rows) {
     if (row.terms != kind->terms || row.model != model) continue;
     const double error = row.expected.overflows ? 1 : row.expected.relative;
-    curve.push_back({static_cast<double>(row.count), std::log(error)});
+    const CurvePoint point{static_cast<double>(row.count), std::log(error)};
+    const std::optional<double> reached =
+        before ? crossing({*before, point}, std::log(kind->harmful.error)) : std::nullopt;
+    if (reached) return *reached * (row.expected.overflows ? 1 : kind->harmful.first_terms);
+    before = point;
   }
-  return crossing(curve, std::log(harmful_error));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -185,12 +201,16 @@ AnalysisResult find_where_fp32_sums(const AnalysisInput& input) {
     finding.sections.push_back(errors_section(rows, i * lengths.size() * models.size()));
   finding.sections.front().heading =
       "Root mean square of the error over that of the exact sum, measured / closed form, by length";
+  const AnalysisResult norms = find_norm_errors(lengths);
+  finding.values["norms"] = norms.values;
+  std::ranges::copy(norms.sections, std::back_inserter(finding.sections));
   if (!points.empty()) {
     finding.sections.push_back(points_section(points, "length"));
     finding.sections.push_back(onsets_section(onsets, "length"));
   }
-  finding.sentence = fmt::format("The closed form is within a factor of {:g} of {} of {} measured errors; {}",
-                                 allowed_factor, right, rows.size(), predictions_in_words(onsets));
+  finding.sentence =
+      fmt::format("The closed form is within a factor of {:g} of {} of {} measured errors; {}; {}",
+                  allowed_factor, right, rows.size(), norms.sentence, predictions_in_words(onsets));
   return finding;
 }
 

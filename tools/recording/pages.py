@@ -62,6 +62,7 @@ FINDINGS = {
     "advice": FindingTable("harm", ("task", "harmed")),
     "beginnings": FindingTable(None, ("begins in", "arm")),
     "harm-by-place": FindingTable(None, ("series", "arm")),
+    "norms": FindingTable(None, ("norm", "mean")),
 }
 
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <halfscope/arithmetic/normal.hpp>
+#include <halfscope/kernel/reduce/reduce.hpp>
 
 #include "tests/support/catch.hpp"
 
@@ -60,6 +61,71 @@ TEST_CASE("errors of drawn sums lie within a factor of 2.5 of the closed form", 
       }
     }
   }
+}
+
+/// Statistics of columns as batch norm adds them up, beside FP64's: medians over the columns.
+NormError measured_norm(double mean, std::int64_t count, const AccumulateModel& model,
+                        std::vector<float>& sample) {
+  constexpr std::size_t columns = 24;
+  std::vector<float> x(static_cast<std::size_t>(count) * columns), means(columns), variances(columns);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(mean) + normal_pair({.seed = 11, .site = 5}, i / 2)[i % 2];
+  ColumnTerms terms{.x = x.data(), .rows = count, .columns = columns};
+  column_sums(terms, model, means);
+  for (float& m : means) m /= static_cast<float>(count);
+  terms.term = Term::squared_deviation;
+  terms.center = means.data();
+  column_sums(terms, model, variances);
+  std::vector<double> ratios, shifts;
+  for (std::size_t c = 0; c < columns; ++c) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = c; i < x.size(); i += columns) sum += double{x[i]};
+    const double exact = sum / static_cast<double>(count);
+    for (std::size_t i = c; i < x.size(); i += columns) squares += std::pow(double{x[i]} - exact, 2);
+    ratios.push_back(double{variances[c]} / squares);
+    shifts.push_back((exact - double{means[c]}) / std::sqrt(squares / static_cast<double>(count)));
+  }
+  sample.assign(x.begin(), x.begin() + std::min<std::ptrdiff_t>(std::ssize(x), 8192));
+  const auto median = [](std::vector<double>& values) {
+    std::ranges::nth_element(values, values.begin() + columns / 2);
+    return values[columns / 2];
+  };
+  return {.variance = median(ratios), .shift = median(shifts)};
+}
+
+TEST_CASE("statistics of a normalisation lie within a quarter of the closed form", "[sums]") {
+  std::vector<float> sample;
+  for (const char* name : {"bf16_sequential", "fp16_sequential", "e8m5_sequential", "e6m8_sequential",
+                           "bf16_chunked(64)", "bf16_pairwise", "bf16_kahan"}) {
+    const AccumulateModel model = parse_accumulate_model(name);
+    for (const double mean : {0.0, 0.3, -1.0, 3.0, 10.0}) {
+      for (const std::int64_t count : {100, 900, 5000, 30000}) {
+        INFO(name << ", mean " << mean << ", " << count << " terms");
+        const NormError here = measured_norm(mean, count, model, sample);
+        const NormError expected = expected_norm_error(sample, count, model);
+        if (!std::isfinite(here.variance)) {
+          CHECK_FALSE(std::isfinite(expected.variance));
+          continue;
+        }
+        CHECK(here.variance < 1.25 * expected.variance);
+        CHECK(here.variance > expected.variance / 1.25);
+        CHECK(here.shift == Approx(expected.shift).margin(0.03 * (1 + std::fabs(mean))).epsilon(0));
+      }
+    }
+  }
+}
+
+TEST_CASE("equal squares stand still, so that a variance falls as the inverse of the count",
+          "[sums][known]") {
+  const std::vector<float> sides{-1.1f, 1.1f};
+  // In BF16 numbers from 256 on are 2 apart, which 1.21 is rounded to; from 512 on 4, of which it is none.
+  for (const std::int64_t count : {1 << 12, 1 << 16, 1 << 20}) {
+    const NormError found = expected_norm_error(sides, count, parse_accumulate_model("bf16_sequential"));
+    CHECK(found.variance == Approx(512 / (1.21 * static_cast<double>(count))).epsilon(0.01));
+    CHECK(found.shift == Approx(0).margin(1e-9));
+  }
+  const auto in_fp32 = expected_norm_error(sides, 1 << 12, parse_accumulate_model("fp32_sequential"));
+  CHECK(in_fp32.variance == Approx(1).epsilon(1e-4));
 }
 
 TEST_CASE("orders of products alone have no error of sums", "[sums]") {
