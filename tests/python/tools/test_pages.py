@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -258,3 +259,39 @@ def test_claims_have_a_row_each_recorded_or_not(recorded: Path) -> None:
     metric = f"{summary['metric']}: `{arm_names[0]}` 0.1235, `{arm_names[1]}` diverged"
     assert f"| `one` | A claim. | holds | {metric} |" in text
     assert "| `two` |  | not recorded |  |" in text
+
+
+def rows_of(page: str) -> list[str]:
+    """Rows of a page's tables."""
+    return [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
+
+
+def test_the_index_names_every_experiment() -> None:
+    named = set(re.findall(r"`([a-z0-9-]+)`", "\n".join(rows_of("docs/experiments/index.md"))))
+    assert {file.stem for file in (ROOT / "experiments/definitions").glob("*.toml")} <= named
+
+
+def test_the_architecture_names_every_room() -> None:
+    rows = {}
+    for row in rows_of("docs/dev/architecture.md"):
+        folders, content = row.split("|")[1:3]
+        rows |= dict.fromkeys(re.findall(r"`((?:lib|sim|experiments)[a-z/]*)`", folders), content)
+    assert {f"lib/halfscope/{room.name}" for room in (ROOT / "lib/halfscope").iterdir()} <= rows.keys()
+    for folder, content in rows.items():
+        rooms = {path.name for path in (ROOT / folder).iterdir() if path.is_dir()} - {"detail", "__pycache__"}
+        if not any(f"{folder}/{room}" in rows for room in rooms) and folder != "lib/python":
+            assert rooms <= set(re.findall(r"`([a-z_]+)`", content)), folder
+
+
+def test_contributing_has_a_row_for_each_addition_that_is_tested() -> None:
+    """And no row names a file that is not there."""
+    rows = "\n".join(rows_of("CONTRIBUTING.md"))
+    spec = importlib.util.spec_from_file_location("additions_test", ROOT / "tests/additions/additions_test.py")
+    assert spec is not None and spec.loader is not None
+    additions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(additions)
+    for kind, addition in additions.ADDITIONS.items():
+        assert not addition.header or f"`{addition.header}`" in rows, kind
+        assert not addition.file or str(Path(addition.file).parent) in rows, kind
+    for file in re.findall(r"`([a-z_]+/[a-z_/]+\.[a-z]+)`", rows):
+        assert (ROOT / file).exists(), file
