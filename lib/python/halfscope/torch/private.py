@@ -27,8 +27,13 @@ __all__ = ["BATCH_NORM", "CHECKED", "ENGINE", "TorchDispatchMode"]
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """The storage's identity; views share it."""
-    return int(tensor.untyped_storage()._cdata)
+    """The storage's identity; views share it. A sparse tensor has that of its values."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except NotImplementedError:
+        if tensor.layout is torch.strided:  # such as a tensor inside of a transform, which has no memory
+            raise
+        return int(sparse_values(tensor).untyped_storage()._cdata)
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -41,7 +46,19 @@ def version_of(tensor: torch.Tensor) -> int:
 
 def sparse_values(tensor: torch.Tensor) -> torch.Tensor:
     """The elements of a sparse tensor, where they lie."""
-    return tensor._values()
+    with without_modes():
+        return tensor._values() if tensor.is_sparse else tensor.values()
+
+
+def with_values(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """A sparse tensor with the indices of another one."""
+    with without_modes():
+        return torch.sparse_coo_tensor(like._indices(), values, like.shape, is_coalesced=like.is_coalesced())
+
+
+def is_nested_type(kind: type) -> bool:
+    """Whether it is the type of tensors of several lengths, in the layout torch.jagged."""
+    return issubclass(kind, torch.nested._internal.nested_tensor.NestedTensor)
 
 
 # Operators.

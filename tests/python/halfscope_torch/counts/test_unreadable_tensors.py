@@ -220,3 +220,24 @@ def test_a_channels_last_model_moves_the_same_weights() -> None:
             optimizer.step()
         found.append(watched.histograms("update_ratio"))
     assert found[0]["weight"] == found[1]["weight"] and found[0]["weight"].nonzero > 0
+
+
+def test_a_model_that_is_called_inside_vmap_goes_on_being_trained() -> None:
+    model = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    rows = torch.randn(6, 4)
+    with watch(model, 1, optimizer=optimizer) as watched:
+        torch.func.vmap(lambda row: model(row).sum())(rows).square().mean().backward()
+        optimizer.step()
+    assert watched.histograms()["weight"] == Histogram(model.weight.grad)
+
+
+def test_a_nested_tensor_is_counted_by_its_elements() -> None:
+    model = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    parts = [torch.randn(2, 4), torch.randn(5, 4)]
+    with watch(model, 1, optimizer=optimizer) as watched:
+        model(torch.nested.nested_tensor(parts, layout=torch.jagged)).values().square().mean().backward()
+        optimizer.step()
+    (counted,) = watched.histograms("activation").values()
+    assert counted == Histogram(model(torch.cat(parts)).detach())

@@ -63,7 +63,7 @@ def program_of(name: str) -> Program:
     maker = next(getattr(sys.modules[module], name) for module in MODULES if hasattr(sys.modules[module], name))
     model, step, options = maker()
     format = options.get("format", "fp16").removesuffix("_pure")
-    return program_in(model, step, format, optimizers_of(options.get("optimizer", ())), 1.0)
+    return program_in(model, step, format, optimizers_of(options.get("optimizer", ()), "diagnose"), 1.0)
 
 
 def search(name: str) -> tuple[Examination, Diagnosis]:

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
 import halfscope
-from halfscope.torch import GradScaler, emulate, watch
+from halfscope.torch import GradScaler, check, diagnose, emulate, watch
 
 pytestmark = pytest.mark.torch
 
@@ -93,3 +93,33 @@ def test_a_histogram_survives_infinities_and_nan() -> None:
     verdict = watched.verdict
     assert "Not judged: infinite or NaN values, which are there before any scale: w (4)" in verdict
     assert "A loss scaler skips a step with such gradients; np.histogram needs x[np.isfinite(x)]" in verdict
+
+
+DOORS = {
+    "emulate": lambda model, **options: emulate(model, "fp16", **options),
+    "diagnose": lambda model, **options: diagnose(model, lambda: model(torch.ones(2, 4)).sum(), **options),
+    "check": lambda model, **options: check(model, lambda: model(torch.ones(2, 4)).sum(), **options),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_float64_weights_are_refused(door: str) -> None:
+    """No format is computed for them, so that every step would be as in FP32."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4).double())
+    with pytest.raises(TypeError, match=rf"^{door}: '1.weight' is float64, which is not rounded; give model.float\(\)"):
+        DOORS[door](model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_names_itself_where_the_optimizer_is_none(door: str) -> None:
+    with pytest.raises(TypeError, match=f"^{door}: optimizer"):
+        DOORS[door](nn.Linear(4, 4), optimizer=3)
+
+
+def test_nested_tensors_are_not_emulated() -> None:
+    model = nn.Linear(4, 3)
+    given = torch.nested.nested_tensor([torch.randn(2, 4), torch.randn(5, 4)], layout=torch.jagged)
+    words = "^emulate: aten.linear.default of a nested tensor, which is not emulated; give a padded one, and a mask$"
+    emulation = emulate(model, "fp16", optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+    with emulation, pytest.raises(TypeError, match=words):
+        model(given)

@@ -110,7 +110,7 @@ def _train_once(make: Make, train: Train, about: tuple[AblationArm, int, int], f
     torch.manual_seed(seed)
     model, optimizer = make()
     check_model(model, "ablate")
-    trainee = Trainee(model, optimizers_of(optimizer), GradScaler(arm.scale))
+    trainee = Trainee(model, optimizers_of(optimizer, "ablate"), GradScaler(arm.scale))
     run_folder = _ArmFolder(folder / "ablation", arm.name, seed)
     records = Records(Sinks(run_folder, None))
     observed: Emulation | Watch

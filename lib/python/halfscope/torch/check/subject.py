@@ -13,6 +13,7 @@ from halfscope.torch.check.closure import Closure
 from halfscope.torch.doctor.program import TYPES, Program
 from halfscope.torch.private import is_compiled
 from halfscope.torch.steps.optimizers import optimizers_of
+from halfscope.torch.steps.trainee import refuse_float64
 
 _AUTOCAST = "autocast"
 _POLICIES = {"fp16": "autocast_cuda", "bf16": "autocast_cpu"}  # for the lint of FP32 weights under autocast
@@ -89,6 +90,7 @@ def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
         raise TypeError("check: the model is compiled or scripted, so that no call is seen; give the eager model")
     if not callable(loss):
         raise TypeError(f"check: loss is of type {type(loss).__name__}; give a function without arguments: lambda: ...")
+    refuse_float64(model, "check")
     closure = Closure(loss, model)
     optimizers = closure.optimizers if optimizer is None else _optimizers(optimizer)
     given = _format(format)
@@ -99,7 +101,7 @@ def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
 
 def _optimizers(given: Any) -> list[torch.optim.Optimizer]:
     try:
-        return optimizers_of(given if isinstance(given, Iterable) or hasattr(given, "step") else [given])
+        return optimizers_of(given if isinstance(given, Iterable) or hasattr(given, "step") else [given], "check")
     except TypeError:
         raise TypeError(
             f"check: optimizer is of type {type(given).__name__}; give an optimizer of PyTorch, or a list of them"

@@ -60,7 +60,7 @@ def diagnose(
         raise TypeError(f"diagnose: loss_or_step is of type {name}; give a function that computes it")
     check_model(model, "diagnose")
     parse_attention(attention)
-    trainee = Trainee(model, optimizers_of(optimizer))
+    trainee = Trainee(model, optimizers_of(optimizer, "diagnose"))
     is_searched = searched_format(format) is not None and accumulate is None and attention == "fused"
     if not is_searched or is_fully_sharded(model):
         return observed(trainee, loss_or_step, Policy(format, accumulate, {}), scale, attention)

@@ -92,6 +92,8 @@ def _is_layer(module: torch.nn.Module) -> bool:
 
 
 def _identity(tensor: torch.Tensor) -> tuple:
+    if tensor.layout is not torch.strided:
+        return storage_key(tensor), tuple(tensor.shape)
     return storage_key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 

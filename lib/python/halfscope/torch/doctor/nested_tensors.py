@@ -20,5 +20,5 @@ def floats_in(value: Any) -> list[torch.Tensor]:
 
 
 def lies_in_memory(tensor: torch.Tensor) -> bool:
-    """Whether there are elements to read: shapes without numbers, and zeros without memory, have none."""
-    return not tensor.is_meta and tensor.data_ptr() != 0
+    """Whether elements lie at one address: shapes without numbers, zeros without memory, sparse ones have none."""
+    return tensor.layout is torch.strided and not tensor.is_meta and tensor.data_ptr() != 0

@@ -20,6 +20,7 @@ from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key
+from halfscope.torch.tensors.storages import storage_of, stored
 from halfscope.torch.tensors.trees import floats
 
 _WITH_SCALARS_NAMES = """
@@ -84,6 +85,7 @@ class Rounder:
         self._noise, self._generator = noise, torch.Generator().manual_seed(seed)
 
     def __call__(self, tensor: torch.Tensor, operation: str = "") -> None:
+        tensor = stored(tensor)
         if not lies_in_memory(tensor):
             return
         if self._noise and operation not in _NOISELESS:
@@ -170,7 +172,7 @@ class RoundingMode(TorchDispatchMode):
         outer = self.outer.get(storage_key(tensor))
         if outer is None:
             flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-            flat.set_(tensor.untyped_storage())  # type: ignore[call-overload]
+            flat.set_(storage_of(tensor))  # type: ignore[call-overload]
             outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
         return outer
 

@@ -8,6 +8,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.storages import storage_of
 
 
 class Numbers(Enum):
@@ -37,4 +38,4 @@ class StorageKinds:
         if len(self._kinds) >= self._purge_at:
             self._kinds = {key: entry for key, entry in self._kinds.items() if not entry[1].expired()}
             self._purge_at = max(self.UNPURGED, 2 * len(self._kinds))
-        self._kinds[storage_key(tensor)] = (kind, StorageWeakRef(tensor.untyped_storage()))
+        self._kinds[storage_key(tensor)] = (kind, StorageWeakRef(storage_of(tensor)))

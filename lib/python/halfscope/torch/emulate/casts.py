@@ -17,6 +17,7 @@ from halfscope.torch.emulate.book import Book
 from halfscope.torch.emulate.step import Step
 from halfscope.torch.events.ran import Cast
 from halfscope.torch.private import without_modes
+from halfscope.torch.tensors.storages import stored
 
 _NO_NAME = ""
 
@@ -88,6 +89,7 @@ class Caster:
         cast = self._casts.get((quantizer, role))
         if cast is None:
             cast = self._casts[quantizer, role] = _core.Cast(quantizer, role)
+        tensor = stored(tensor)
         device = device_of(tensor)
         near = device.near(tensor)
         is_stochastic = "stochastic" in quantizer

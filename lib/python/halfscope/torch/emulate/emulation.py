@@ -34,6 +34,7 @@ from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, errors_at
 from halfscope.torch.steps.optimizers import optimizers_of
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.snapshot import Snapshot
+from halfscope.torch.steps.trainee import refuse_float64
 
 
 def emulate(
@@ -98,7 +99,7 @@ def emulate(
         zeros=zeros,
     )  # fmt: skip
     parse_attention(attention)
-    return Emulation(Trainee(model, optimizers_of(optimizer), scaler), parsed, options)
+    return Emulation(Trainee(model, optimizers_of(optimizer, "emulate"), scaler), parsed, options)
 
 
 class Emulation(Reported):
@@ -360,6 +361,7 @@ def check_model(model: torch.nn.Module, door: str = "emulate") -> None:
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"{door}: model={model!r}; give a module of PyTorch")
     check_sharding(model)
+    refuse_float64(model, door)
     for name, module in model.named_modules():
         label = f"'{name}'" if name else "the model"
         if is_compiled(module):

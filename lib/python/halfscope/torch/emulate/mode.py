@@ -30,7 +30,7 @@ from halfscope.torch.events.source import Site, current_site
 from halfscope.torch.operations.operators import is_composed, is_in_place, operation_of
 from halfscope.torch.operations.table import NO_ARITHMETIC, Kind, Operation
 from halfscope.torch.policy import Policy
-from halfscope.torch.private import TorchDispatchMode, without_function_modes
+from halfscope.torch.private import TorchDispatchMode, is_nested_type, without_function_modes
 from halfscope.torch.tensors.trees import has_complex, has_numbers, is_of_shapes, map_complex, results, types_of
 
 
@@ -91,6 +91,8 @@ class EmulatedArithmetic(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if types and any(map(is_nested_type, types)):
+            raise TypeError(f"emulate: {func} of a nested tensor, which is not emulated; give a padded one, and a mask")
         with without_function_modes():  # the model's own casts are not these
             if self._options.shards is not None:
                 return self._options.shards.run(self._dispatch, (func, types), args, kwargs)

@@ -6,6 +6,7 @@ import torch
 
 from halfscope._core import largest_magnitude
 from halfscope.torch.device.waiting import region_of
+from halfscope.torch.tensors.storages import stored
 
 OWN_MINIMUM = 3e38  # beyond it is FP32's own minimum, which a model in a format would have as the format's
 NEAR = 0.01  # relative difference of a loss, or of gradients, that roundings explain
@@ -14,6 +15,7 @@ _SMALL = 2**16  # elements that one core looks at sooner than PyTorch's threads
 
 def largest_of(result: torch.Tensor) -> float:
     """The largest magnitude; NaN where one is NaN."""
+    result = stored(result)
     region = region_of(result) if result.numel() < _SMALL else None
     if region is not None:
         return largest_magnitude(region)
@@ -23,7 +25,7 @@ def largest_of(result: torch.Tensor) -> float:
 
 def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:
     """Norm of the difference over that of `exact`, of the elements that are finite in both; 0 where `exact` is 0."""
-    a, b = result.detach().float(), exact.detach().float()
+    a, b = stored(result).detach().float(), stored(exact).detach().float()
     if not bool(a.isfinite().all()) or not bool(b.isfinite().all()):
         both = a.isfinite() & b.isfinite()
         a, b = a[both], b[both]

@@ -13,6 +13,7 @@ from halfscope.torch.events.source import Site
 from halfscope.torch.findings.fault import Made
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
+from halfscope.torch.findings.magnitudes import largest_of
 from halfscope.torch.findings.operands import Constant, constant_of, flat
 from halfscope.torch.operations.table import TABLE, Kind
 from halfscope.torch.private import storage_key
@@ -94,7 +95,7 @@ class Trail:
     def made_of_largest(self, args: tuple) -> Made | None:
         """The operation that made the largest of the gradients which the engine adds up."""
         tensors = [tensor for tensor in float_tensors(args) if tensor.numel() and storage_key(tensor) in self.made]
-        largest = max(tensors, key=lambda tensor: float(tensor.detach().abs().max()), default=None)
+        largest = max(tensors, key=largest_of, default=None)
         return None if largest is None else self.made[storage_key(largest)]
 
 

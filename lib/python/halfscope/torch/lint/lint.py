@@ -68,7 +68,7 @@ def _findings(
     formats: LintFormats,
     counts: _Counts,
 ) -> Iterator[Finding]:
-    for each in optimizers_of(() if optimizer is None else optimizer):
+    for each in optimizers_of(() if optimizer is None else optimizer, "lint"):
         yield from optimizer_findings(each, formats)
     yield from module_findings(model, formats)
     yield from table_findings(model, formats, counts.positions)

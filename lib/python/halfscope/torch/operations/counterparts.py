@@ -9,9 +9,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.operations.operators import writes
-from halfscope.torch.private import storage_key
+from halfscope.torch.private import storage_key, with_values
 from halfscope.torch.tensors.elements import HALF
-from halfscope.torch.tensors.storages import storage_of
+from halfscope.torch.tensors.storages import storage_of, stored
 from halfscope.torch.tensors.trees import map_tensors, tensors
 
 _UNPURGED = 64  # so many tensors without a search for those that are gone
@@ -19,6 +19,7 @@ _UNPURGED = 64  # so many tensors without a search for those that are gone
 
 def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere."""
+    tensor, values = stored(tensor), stored(values)
     flat = values.new_zeros(storage_of(tensor).nbytes() // tensor.element_size(), device=tensor.device)
     view_of(flat, tensor).copy_(values)
     return flat
@@ -26,6 +27,8 @@ def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 
 def view_of(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """The part of a copied storage that the tensor `like` is of the storage."""
+    if like.is_sparse:
+        return with_values(like, view_of(flat, stored(like)))
     return flat.as_strided(like.size(), like.stride(), like.storage_offset())
 
 

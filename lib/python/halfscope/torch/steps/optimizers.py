@@ -12,8 +12,8 @@ from halfscope.torch.private import caller, has_own_step_hooks
 from halfscope.torch.wrapping import wrap_method
 
 
-def optimizers_of(given: Any) -> list[Any]:
-    """One optimizer or several, without the wrappers of accelerate and Lightning.
+def optimizers_of(given: Any, door: str) -> list[Any]:
+    """One optimizer or several, without the wrappers of accelerate and Lightning. door: the function that was called.
 
     Raises TypeError for what has no `step` and no `param_groups`.
     """
@@ -21,7 +21,7 @@ def optimizers_of(given: Any) -> list[Any]:
     found = [_innermost(optimizer) for optimizer in several]
     for optimizer in found:
         if not hasattr(optimizer, "step") or not hasattr(optimizer, "param_groups"):
-            raise TypeError(f"watch: optimizer={optimizer!r}; give an optimizer of PyTorch, or a list of them")
+            raise TypeError(f"{door}: optimizer={optimizer!r}; give an optimizer of PyTorch, or a list of them")
     return found
 
 

@@ -27,9 +27,16 @@ class Trainee:
         return float(self.optimizers[0].param_groups[0]["lr"])
 
 
+def refuse_float64(model: torch.nn.Module, door: str) -> None:
+    """Raises TypeError for a weight of float64, which no format is computed for. door: the function that was called."""
+    wide = next((name for name, weight in model.named_parameters() if weight.dtype is torch.float64), None)
+    if wide is not None:
+        raise TypeError(f"{door}: '{wide}' is float64, which is not rounded; give model.float(), and float32 inputs")
+
+
 def watched_trainee(model: torch.nn.Module, optimizer: Any, scaler: Any) -> Trainee:
     """Raises TypeError for an optimizer or a scaler that is none."""
-    optimizers = optimizers_of(optimizer)
+    optimizers = optimizers_of(optimizer, "watch")
     if scaler is not None and not (hasattr(scaler, "get_scale") and hasattr(scaler, "update")):
         raise TypeError(f"watch: scaler={scaler!r}; give a GradScaler")
     return Trainee(model, optimizers, scaler)

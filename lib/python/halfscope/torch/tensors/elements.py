@@ -30,7 +30,7 @@ def elements_of(given: torch.Tensor) -> torch.Tensor:
 
     Raises Unreadable for freed storage, for FakeTensors and other wrappers, and inside torch.func's transforms.
     """
-    tensor: Any = given.detach()
+    tensor: Any = (given.values() if given.is_nested else given).detach()
     if hasattr(tensor, "to_local"):
         if any(placement.is_partial() for placement in tensor.placements):
             raise Unreadable("a DTensor of partial sums")

@@ -12,7 +12,7 @@ from halfscope.torch.counts.counter import Seen, Totals
 from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.counts.optimizer_states import OptimizerStates
 from halfscope.torch.counts.ranks import Alone, Ranks
-from halfscope.torch.private import is_compiling
+from halfscope.torch.private import is_compiling, is_in_transform
 from halfscope.torch.steps.backward_gradients import BackwardGradients, hook_gradient
 from halfscope.torch.steps.fused_optimizer import scale_left
 from halfscope.torch.steps.optimizers import parameters_of, stepping_scaler
@@ -129,7 +129,7 @@ class StepWatcher:
 
     def _before_model(self, model: torch.nn.Module, *inputs: object) -> None:
         looks = self.operations is not None and self._seen is not None and torch.is_grad_enabled()
-        if looks and not self._looks_at_operations and not is_compiling():
+        if looks and not self._looks_at_operations and not is_compiling() and not is_in_transform():
             assert self.operations is not None
             self.operations.begin(model, self.tally.steps + 1, inputs)
             self.operations.__enter__()

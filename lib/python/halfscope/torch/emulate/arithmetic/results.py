@@ -16,7 +16,8 @@ from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import is_in_place
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
-from halfscope.torch.tensors.storages import covers_storage
+from halfscope.torch.private import with_values
+from halfscope.torch.tensors.storages import covers_storage, stored
 from halfscope.torch.tensors.trees import floats, map_complex, map_floats, results
 
 
@@ -158,6 +159,8 @@ class Results:
     def weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient as it arrives at a parameter, in the format of its role."""
         quantizer = owned.formats.weight_gradient
+        if gradient.is_sparse:
+            return with_values(gradient, self.weight_gradient(owned, stored(gradient)))
         if quantizer == FP32 or gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
             return gradient
         if self._marks.is_wide(gradient):  # a parameter's that an FP32 operation used

@@ -12,6 +12,7 @@ from halfscope.torch.emulate.parameters import Owned, Parameters
 from halfscope.torch.operations.operators import target_of
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
+from halfscope.torch.tensors.storages import stored
 
 
 class Updates:
@@ -82,7 +83,7 @@ class Updates:
     ) -> Any:
         def rounded(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.dtype is torch.float32:
-                tensor = tensor if tensor.is_contiguous() else tensor.contiguous()
+                tensor = tensor if stored(tensor).is_contiguous() else tensor.contiguous()
                 self._caster.round(tensor, quantizer, "optimizer_state", "arithmetic" if owned is None else owned.name)
             return tensor
 

@@ -12,6 +12,7 @@ from halfscope.roundoff import SignedError, signed_error
 from halfscope.torch.counts.totals import NO_SIZE
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.twins.cancellation import Cancellation
+from halfscope.torch.tensors.storages import stored
 
 GRADIENT = "weight_gradient"
 _BEYOND = 3.0  # times the floor
@@ -36,11 +37,11 @@ class Difference:
         """noisy: with stochastic roundings; None where nothing was rounded."""
         self.elements += exact.numel()
         if noisy is not None:
-            difference = noisy.double() - exact.double()
+            difference = stored(noisy).double() - stored(exact).double()
             self._noise += float((difference.nan_to_num(0, 0, 0) ** 2).sum())
 
     def add(self, emulated: torch.Tensor, exact: torch.Tensor) -> None:
-        a, b = emulated.detach().double().flatten(), exact.detach().double().flatten()
+        a, b = (stored(each).detach().double().flatten() for each in (emulated, exact))
         alike = (a == b) | (a.isnan() & b.isnan())  # the same infinity too, such as a mask's
         a, b = (x.masked_fill(alike & ~b.isfinite(), 0.0) for x in (a, b))
         parts = (((a - b) ** 2).sum(), (b**2).sum(), (a**2).sum(), (a * b).sum())
