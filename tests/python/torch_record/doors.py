@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +73,7 @@ def of_emulation(emulation: Emulation) -> dict[str, Any]:
     shares = ("lost_updates", "lost_weight_decay", "lost_additions")
     comparison = emulation.compare_to()
     return {
-        "text": printed(emulation.report),
+        "text": f"{emulation.report}\n",
         "steps": emulation.steps,
         "first overflow": emulation.first_overflow,
         "casts": {key: vars(total) for key, total in emulation.casts().items()},
@@ -92,7 +90,7 @@ def of_emulation(emulation: Emulation) -> dict[str, Any]:
 def of_watch(found: Any) -> dict[str, Any]:
     """Everything that a watch has to say."""
     return {
-        "text": printed(found.report),
+        "text": f"{found.report}\n",
         "steps": found.steps,
         "unseen": found.unseen,
         "histograms": answer(lambda: {role: found.histograms(role) for role in ROLES}),
@@ -104,13 +102,6 @@ def of_watch(found: Any) -> dict[str, Any]:
 
 def rows_of(table: Any) -> dict[str, Any]:
     return {"table": str(table), "counts": {key: [table[key].format, table[key].counts] for key in table}}
-
-
-def printed(report: Callable[[], None]) -> str:
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        report()
-    return output.getvalue()
 
 
 def answer(ask: Callable[[], Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +15,7 @@ import torch
 import test_ablation
 import test_scale_probe
 from halfscope.torch import ablate, emulate, probe_scales
-from torch_record.doors import answer, files_of, printed
+from torch_record.doors import answer, files_of
 from torch_record.networks import NETWORKS
 
 UNITS = {"layers": "fp16_mixed", "operations": "fp16_mixed", "kinds": "fp16_mixed", "products": "mxfp4"}
@@ -44,7 +46,8 @@ def ablated() -> dict[str, Any]:
         seeds=2, metric="loss", every=4, progress=lines.append,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        printed(partial(found.report, Path(folder) / "mine"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            found.write(Path(folder) / "mine")
         files = files_of(Path(folder))
     metrics = {arm.name: list(arm.metrics) for arm in found.arms}
     return {"table": str(found), "text": found.verdict, "progress": lines, "metrics": metrics, "files": files}
