@@ -196,3 +196,32 @@ def test_the_page_shows_the_output_of_its_code(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(code.code)
     run = [sys.executable, "train.py"]
     assert text.code == subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_part_in_inference_mode_is_followed() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(4, 3), torch.randn(6, 4)
+
+    def loss() -> torch.Tensor:
+        with torch.inference_mode():
+            factor = model(x).exp().mean()
+        return (model(x) * factor.item()).square().mean()
+
+    assert diagnose(model, loss).is_healthy
+    with torch.no_grad():
+        model.bias += 12  # exp(12) is beyond FP16
+    assert "`model(x).exp()` overflows" in " ".join(str(diagnose(model, loss)).split())
+
+
+@pytest.mark.parametrize("transform", ["vmap", "grad", "jvp"])
+def test_a_step_within_a_transform_is_refused_in_one_line(transform: str) -> None:
+    """Without a verdict: nothing of it is rounded."""
+    model, x = nn.Linear(4, 3), torch.randn(6, 4)
+    weights = dict(model.named_parameters())
+    losses = {
+        "vmap": lambda: torch.func.vmap(lambda row: model(row).sum())(x).sum(),
+        "grad": lambda: torch.func.grad(lambda row: torch.func.functional_call(model, weights, (row,)).sum())(x).sum(),
+        "jvp": lambda: torch.func.jvp(model, (x,), (torch.ones_like(x),))[1].sum(),
+    }
+    with pytest.raises(NotImplementedError, match="^a step within torch.func's vmap, grad or jvp, whose tensors have"):
+        diagnose(model, losses[transform])

@@ -18,7 +18,7 @@ from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.rounding_mode import RoundingMode
 from halfscope.torch.doctor.source_text import place_of_call
 from halfscope.torch.doctor.storage_kinds import Numbers
-from halfscope.torch.private import nodes_made, without_dispatch_modes
+from halfscope.torch.private import is_in_transform, nodes_made, without_dispatch_modes
 from halfscope.torch.tensors.trees import map_tensors
 
 _DTYPE = torch.Tensor.dtype.__get__
@@ -47,6 +47,8 @@ class CallMode(TorchFunctionMode):
             return func(*args, **kwargs)
         if name == "backward":
             return self._backward(func, args, kwargs)
+        if is_in_transform():
+            raise NotImplementedError("a step within torch.func's vmap, grad or jvp, whose tensors have no memory")
         self._widen((args, kwargs))
         place = place_of_call(name, *self.log.layer())
         if place is None:

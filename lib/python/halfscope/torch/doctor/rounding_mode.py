@@ -171,9 +171,10 @@ class RoundingMode(TorchDispatchMode):
         """Keeps the elements of a storage from outside of the run before they change."""
         outer = self.outer.get(storage_key(tensor))
         if outer is None:
-            flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-            flat.set_(storage_of(tensor))  # type: ignore[call-overload]
-            outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
+            with torch.inference_mode(False):  # the run ends outside of the script's
+                flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                flat.set_(storage_of(tensor))  # type: ignore[call-overload]
+                outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
         return outer
 
     def _note_writes(self, rule: _Rule, args: tuple, kwargs: dict) -> None:
