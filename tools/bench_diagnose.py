@@ -1,25 +1,39 @@
-"""Times `diagnose` beside an emulated step, and watched steps with a look at operations beside unwatched ones.
+"""Cost of `diagnose`: runs of the step, processor time and memory; and of a watch's look at operations.
 
-usage: bench_diagnose.py [ROUNDS]
+usage: bench_diagnose.py [ROUNDS] [PLANTED]
 
-The networks train without a fault, so that `diagnose` tries no remedy: a trial costs a recorded step more. Processor
-time, one thread, in turn.
+Healthy networks: runs, runs with quick=True, processor time in steps of PyTorch's own, and the peak of memory in peaks
+of PyTorch's own step, weights included. Then PLANTED random networks of each kind of planted fault of the
+tests: the median of the runs. One thread, in turn.
 """
 
 from __future__ import annotations
 
+import gc
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
-from halfscope.torch import diagnose, emulate, watch
+from halfscope.torch import diagnose, watch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path += [str(ROOT / folder) for folder in ("tests/peer", "tests/python/halfscope_torch/doctor")]
+from planted_faults import FAULTS, planted
+from tie_faults import TIES
+from typed_remedies import load
+from unforeseen_faults import UNFORESEEN
 from watched_networks import Training, perceptron, resnet18
 
-MOST_DIAGNOSE, MOST_WATCH = 4.0, 2.0  # times an emulated step, and times an unwatched one
+MOST_RUNS, MOST_QUICK, MOST_OF_FAULT = 8, 3, 31  # runs: healthy, quick, a fault in the median
+MOST_MEMORY, MOST_WATCH = 3.0, 2.0  # peaks of a step, and times of an unwatched step
 
 
 class Block(nn.Module):
@@ -71,15 +85,46 @@ def seconds(step: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def ratios_of_diagnose(training: Training, rounds: int) -> list[float]:
-    """Times an emulated step."""
-    found = []
-    for turn in range(rounds + 1):
-        with emulate(training.model, "fp16", optimizer=training.optimizer, compare_steps=()):
-            emulated = seconds(training.step)
-        diagnosed = seconds(lambda: diagnose(training.model, training.loss, scale=2.0**10))
-        if turn:  # the first turn fills caches
-            found.append(diagnosed / emulated)
+def peak_of(work: Callable[[], object]) -> int:
+    """Bytes of tensors that live at once, at most, of those that are made meanwhile."""
+    gc.collect()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        work()
+    kept = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    sizes = [event.nbytes() for event in sorted(kept, key=lambda event: event.start_ns())]
+    return max(accumulate(sizes, initial=1))
+
+
+def cost_of_healthy(training: Training, rounds: int) -> tuple[int, int, float, float]:
+    """Runs, runs of a quick look, and time and memory in those of a step."""
+    model = training.model
+
+    def look(quick: bool = False) -> Any:
+        return diagnose(model, training.loss, scale=2.0**10, quick=quick, seconds=600)
+
+    def step() -> None:
+        model.zero_grad()
+        training.loss().backward()
+
+    report, quick = look(), look(quick=True)
+    assert report.is_healthy, report
+    times = statistics.median(seconds(look) for _ in range(rounds)) / statistics.median(seconds(step) for _ in range(9))
+    model.zero_grad()
+    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    return report.runs, quick.runs, times, (weights + peak_of(look)) / (weights + peak_of(step))
+
+
+def runs_of_faults(number: int) -> list[int]:
+    """Runs of the search over planted faults that spoil a step."""
+    every, found = {**FAULTS, **UNFORESEEN, **TIES}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in every:
+            for seed in range(number):
+                path = Path(folder) / f"{kind}_{seed}.py"
+                path.write_text(planted(seed, kind, every).source)
+                module = load(path)
+                report = diagnose(module.net, lambda of=module: of.loss(of.net, of.inputs))
+                found += [report.runs] if report.findings else []
     return found
 
 
@@ -95,16 +140,21 @@ def ratios_of_watch(training: Training, rounds: int, operations: bool) -> list[f
 
 
 def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    rounds, number = (int(sys.argv[at]) if len(sys.argv) > at else default for at, default in ((1, 3), (2, 4)))
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, one thread, {rounds} rounds; meant to be at most")
-    print(f"{'':30} {'diagnose':>12} {'watch':>8} {'with operations':>16}")
-    print(f"{'':30} {MOST_DIAGNOSE:>12.1f} {'':>8} {MOST_WATCH:>16.1f}")
+    names = ("runs", "quick", "times", "memory", "watch", "with operations")
+    print(f"{'':30} " + " ".join(f"{name:>8}" for name in names))
+    print(f"{'':30} {MOST_RUNS:>8} {MOST_QUICK:>8} {'':>8} {MOST_MEMORY:>8.1f} {'':>8} {MOST_WATCH:>15.1f}")
     for name, network in NETWORKS.items():
         torch.manual_seed(0)
-        diagnosed = statistics.median(ratios_of_diagnose(network(), rounds))
+        runs, quick, times, memory = cost_of_healthy(network(), rounds)
         alone, looking = (statistics.median(ratios_of_watch(network(), rounds, each)) for each in (False, True))
-        print(f"{name:30} {diagnosed:12.2f} {alone:8.2f} {looking:16.2f}", flush=True)
+        costs = f"{runs:8} {quick:8} {times:8.1f} {memory:8.2f} {alone:8.2f} {looking:15.2f}"
+        print(f"{name:30} {costs}", flush=True)
+    found = runs_of_faults(number)
+    middle, most = statistics.median(found), max(found)
+    print(f"{len(found)} planted faults: {middle:g} runs in the median (meant {MOST_OF_FAULT}), {most} at most")
     return 0
 
 

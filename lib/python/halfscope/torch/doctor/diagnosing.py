@@ -105,11 +105,12 @@ class Course:
         for family in FAMILIES:
             for candidate in family(group):
                 self.tried += 1
-                if self.about.is_right(candidate.trial, candidate.moves):
-                    yield self._remedy(candidate, group.places)
+                run = self.about.healed_run(candidate.trial, candidate.moves)
+                if run is not None:
+                    yield self._remedy(candidate, group.places, run)
 
-    def _remedy(self, candidate: Candidate, group: tuple[CallPlace, ...]) -> Remedy:
-        run = self.about.run(replace(candidate.trial, keeps_all=True))
+    def _remedy(self, candidate: Candidate, group: tuple[CallPlace, ...], run: Run | None = None) -> Remedy:
+        run = run or self.about.run(replace(candidate.trial, keeps_all=True))
         assert run is not None
         if candidate.family == "FP32":
             candidate = replace(candidate, edits=self._edits(run))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from halfscope.torch.doctor.calls import EndlessRun
 from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
@@ -34,6 +35,7 @@ class Examination:
     alarms: list[Alarm] = field(init=False)
     first: FirstNotFinite = field(default_factory=FirstNotFinite)  # in the format
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
+    _answers: dict[Any, bool] = field(default_factory=dict)  # whether trials without changes heal
     _smaller: Run | None = None  # FP32 on smaller inputs
     _floor_of_smaller: Floor | None = None
 
@@ -68,9 +70,12 @@ class Examination:
             return None
 
     def _may_be_luck(self) -> bool:
-        """Whether finite numbers are off, and a decision within the step is another one: one near tie is enough."""
-        is_finite = all(alarm.reason != "not finite" for alarm in self.alarms)
-        return bool(self.alarms) and is_finite and bool(changed_decisions(self.narrow.outcome, self.exact.outcome))
+        """Whether finite numbers are off, and a decision within the step is another one: one near tie is enough.
+
+        Numbers that have lost their digits are no luck.
+        """
+        explained = any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in self.alarms)
+        return bool(self.alarms) and not explained and bool(changed_decisions(self.narrow.outcome, self.exact.outcome))
 
     def _confirmed(self, alarms: list[Alarm]) -> list[Alarm]:
         """Failures on slightly smaller inputs too."""
@@ -100,32 +105,39 @@ class Examination:
             return None
 
     def heals(self, trial: Trial) -> bool:
-        """Whether the step is FP32's but for round-off."""
-        run = self.run(trial)
-        return run is not None and self.floor.is_healed(run.outcome, self.exact.outcome)
+        """Whether the step is FP32's but for round-off; the answer to a trial without changes is kept."""
+        key = (trial.calls.region, trial.lifts_inputs, trial.lifts_weights, trial.keeps_state, trial.scale)
+        if trial.calls.changes or key not in self._answers:
+            run = self.run(trial)
+            self._answers[key] = run is not None and self.floor.is_healed(run.outcome, self.exact.outcome)
+        return self._answers[key]
 
     def region(self, places: frozenset[CallPlace] | None, base: Trial | None = None) -> Trial:
         """The trial with these calls in FP32; None: with all of them."""
         base = base or self.base
         return replace(base, calls=replace(base.calls, region=places))
 
-    def is_right(self, trial: Trial, moves: bool) -> bool:
-        """Whether a change heals the step, leaves FP32's own outcome, and does both again on smaller inputs."""
-        exact = self.run(replace(trial, is_exact=True))
-        if exact is None or not self.floor.keeps_fp32(exact.outcome, self.exact.outcome, moves):
-            return False
-        narrow = self.run(trial)
+    def healed_run(self, trial: Trial, moves: bool) -> Run | None:
+        """The run of a change that heals the step, leaves FP32's own outcome, and does both again on smaller inputs."""
+        narrow = self.run(replace(trial, keeps_all=True))
         if narrow is None or not self.floor.is_healed(narrow.outcome, self.exact.outcome):
-            return False
+            return None
+        exact = self._fp32_with(trial, self.exact)
+        if exact is None or not self.floor.keeps_fp32(exact.outcome, self.exact.outcome, moves):
+            return None
         if not self._is_healed_by_its_own_floor(Pair(self.run, trial, narrow.outcome, exact.outcome)):
-            return False
+            return None
         smaller = self._fp32_on_smaller_inputs()
         again = self.run(replace(trial, shrinks=1))
-        exact_again = self.run(replace(trial, is_exact=True, shrinks=1))
-        if smaller is None or again is None or exact_again is None:
-            return False
-        keeps = self.floor.keeps_fp32(exact_again.outcome, smaller.outcome, moves)
-        return keeps and self._is_healed_again(again, smaller)
+        if smaller is None or again is None or not self._is_healed_again(again, smaller):
+            return None
+        exact = self._fp32_with(replace(trial, shrinks=1), smaller)
+        is_kept = exact is not None and self.floor.keeps_fp32(exact.outcome, smaller.outcome, moves)
+        return narrow if is_kept else None
+
+    def _fp32_with(self, trial: Trial, without: Run) -> Run | None:
+        """FP32's run with a change. without: the one without it, which casts alone leave as it is."""
+        return self.run(replace(trial, is_exact=True)) if trial.calls.changes else without
 
     def _is_healed_by_its_own_floor(self, changed: Pair) -> bool:
         """Whether the round-off of the changed step explains what is left.

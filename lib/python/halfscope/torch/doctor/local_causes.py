@@ -12,6 +12,7 @@ from halfscope.formats import Format
 from halfscope.torch.doctor.call_names import VIEWS, is_in_place
 from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.nested_tensors import floats_in
+from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.transformations.constants import short
 from halfscope.torch.doctor.transformations.patterns import number_of, plain_name
 
@@ -48,10 +49,13 @@ class Cause:
 
 
 def causes_of(calls: list[Call], format: Format) -> list[Cause]:
-    """For each call, the worst thing that the format does to it; those that harm most come first."""
-    found = [cause for call in calls for cause in _causes(call, format)]
+    """For each place, the first of each kind of thing that the format does there; those that harm most come first."""
+    found: dict[tuple[CallPlace, str], Cause] = {}
+    for call in calls:
+        for cause in _causes(call, format):
+            found.setdefault((call.place, cause.kind), cause)
     order = ("overflow", "domain", "constant", "flushed", "cancellation", "lost addend")
-    return sorted(found, key=lambda cause: order.index(cause.kind))
+    return sorted(found.values(), key=lambda cause: order.index(cause.kind))
 
 
 def _causes(call: Call, format: Format) -> list[Cause]:

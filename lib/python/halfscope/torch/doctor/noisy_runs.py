@@ -43,19 +43,20 @@ class Pair:
                 floor.learn_fp32(noisy, self.exact)
 
     def alarms(self, floor: Floor, tolerance: Tolerance = ALARM) -> list[Alarm]:
-        """Failures of the format's run, after more noise where a sign that flips may explain them."""
+        """Failures of the format's run, after more noise where a sign that flips may explain them.
+
+        A decision of numbers that have lost their digits is a cause, which no noise excuses.
+        """
         found = floor.alarms(self.narrow, self.exact, tolerance)
-        of_outcome = _without_choices(found)
-        if not of_outcome or any(alarm.reason == "not finite" for alarm in of_outcome):
+        if not found or any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in found):
             return found
         floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
-        if floor.has_near_ties or all(alarm.reason == "round-off" for alarm in of_outcome):
+        if floor.has_near_ties or all(alarm.reason == "round-off" for alarm in found):
             for seed in _MORE_SEEDS:
                 self._learn(floor, seed)
             found = floor.alarms(self.narrow, self.exact, tolerance)
-            of_outcome = _without_choices(found)
-            is_of_gradients = all(alarm.distance.group.startswith("gradient") for alarm in of_outcome)
-            if of_outcome and (is_of_gradients or floor.has_near_ties):
+            is_of_gradients = all(alarm.distance.group.startswith("gradient") for alarm in found)
+            if found and (is_of_gradients or floor.has_near_ties):
                 return self._after_flips(floor, _FLIP_SEEDS, tolerance)
         if any(alarm.reason == "amplified" for alarm in found):
             found = self._after_flips(floor, _FLIP_SEEDS[:3], tolerance)
@@ -72,8 +73,3 @@ class Pair:
             if noisy is not None:
                 floor.learn_jumps(noisy, self.exact, _FLIPPING)
         return floor.alarms(self.narrow, self.exact, tolerance)
-
-
-def _without_choices(alarms: list[Alarm]) -> list[Alarm]:
-    """Decisions within the step are a cause, which no noise excuses."""
-    return [alarm for alarm in alarms if alarm.distance.group != "choice"]

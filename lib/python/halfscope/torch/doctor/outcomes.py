@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import storage_key
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
+_PART = 2**20  # elements that are compared at once
 ALL_GRADIENTS = "all gradients together"
 
 
@@ -52,7 +54,8 @@ def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) ->
     for name, weight in model.named_parameters():
         if weight.grad is not None:
             gradient = weight.grad.detach()
-            found.gradients[name] = (gradient.to_dense() if gradient.is_sparse else gradient) * ended.unscale
+            gradient = gradient.to_dense() if gradient.is_sparse else gradient
+            found.gradients[name] = gradient if ended.unscale == 1 else gradient.mul_(ended.unscale)
     found.changes = _changes(ended.start, {**dict(model.named_parameters()), **dict(model.named_buffers())}, outer)
     return found
 
@@ -134,7 +137,7 @@ def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]
     least = _SHARE * total / len(exact) ** 0.5
     result = [_distance("gradient", name, found.get(name), tensor, least) for name, tensor in exact.items()]
     if all(each.is_finite for each in result):
-        square = sum(_norm(found[name].double() - exact[name].double()) ** 2 for name in exact if name in found)
+        square = sum(_norm(found[name], exact[name]) ** 2 for name in exact if name in found)
         result.append(Distance("gradients", ALL_GRADIENTS, square**0.5 / total if total else 0.0, True))
     return result
 
@@ -157,13 +160,22 @@ def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Te
         return Distance(group, name, 1.0, True)
     if found is None or found.shape != exact.shape:
         return Distance(group, name, float("inf"), False)
-    fine = exact.isfinite()
-    if not bool((found.isfinite() | ~fine).all()):
+    if not all(bool((a.isfinite() | ~b.isfinite()).all()) for a, b in _pairs(found, exact)):
         return Distance(group, name, float("inf"), False)
-    difference = _norm(torch.where(fine, found.double() - exact.double(), 0.0))
-    size = max(_norm(torch.where(fine, exact.double(), 0.0)), least)
+    difference = _norm(found, exact)
+    size = max(_norm(exact), least)
     return Distance(group, name, difference / size if size else (0.0 if difference == 0 else float("inf")), True)
 
 
-def _norm(tensor: torch.Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor.double()))
+def _norm(tensor: torch.Tensor, exact: torch.Tensor | None = None) -> float:
+    """Norm of a tensor, or of its difference from FP32's, over the elements that are finite there."""
+    square = 0.0
+    for one, other in _pairs(tensor, tensor if exact is None else exact):
+        difference = one.double() if exact is None else one.double() - other.double()
+        square += float(torch.where(other.isfinite(), difference, 0.0).square().sum())
+    return math.sqrt(square)
+
+
+def _pairs(one: torch.Tensor, other: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Parts of two tensors, so that what is computed of them stays small."""
+    return zip(one.detach().reshape(-1).split(_PART), other.detach().reshape(-1).split(_PART))

@@ -49,7 +49,6 @@ class Run:
 
     outcome: Outcome
     log: CallLog
-    mode: RoundingMode
     blocks: AutocastBlocks
     narrow_types: set[torch.dtype]  # that the script asked for itself
 
@@ -92,7 +91,7 @@ class Program:
         calls = CallMode(trial.calls, mode, blocks, log)
         calls.is_plain, calls.answers, calls.keeps_state = self.is_plain, self._answer(trial), trial.keeps_state
         before = {**self._weights, **self._buffers}
-        start = {name: tensor.detach().clone() for name, tensor in before.items()}
+        start = {name: tensor.detach() for name, tensor in before.items()}
         outputs: list[torch.Tensor] = []
         try:
             with ExitStack() as stack:
@@ -107,10 +106,9 @@ class Program:
             ended = Ended(loss, result, outputs, start, 1 / self._scale(trial))
             outcome = outcome_of(ended, self.model, mode.outer)
             outcome.choices = log.decisions
-            return Run(outcome, log, mode, blocks, calls.narrow_types | blocks.types)
+            return Run(outcome, log, blocks, calls.narrow_types | blocks.types)
         finally:
-            for outer in mode.outer.values():
-                outer.flat.copy_(outer.before)
+            mode.end()
             log.narrow_again()
 
     def _scale(self, trial: Trial) -> float:

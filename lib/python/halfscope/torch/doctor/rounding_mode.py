@@ -38,6 +38,9 @@ _COMPARES_NAMES = """
 _COMPARES = frozenset(_COMPARES_NAMES.split())
 
 
+_PART = 2**20  # elements of a large tensor that noise takes at once
+
+
 @dataclass(frozen=True)
 class _Rule:
     """Rounding of one operator."""
@@ -89,10 +92,8 @@ class Rounder:
         if not lies_in_memory(tensor):
             return
         if self._noise and operation not in _NOISELESS:
-            factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
-            factor = factor.to(tensor.device)
-            factor[(tensor == tensor.round()) & (tensor.abs() <= 1 / self._noise)] = 1  # whole numbers are exact
-            tensor.mul_(factor)
+            for part in _parts(tensor):
+                self._add_noise(part)
         if self._cast is None or not tensor.numel():
             return
         if tensor.is_contiguous() and tensor.is_cpu:
@@ -104,6 +105,12 @@ class Rounder:
         self._cast.round(host.data_ptr(), host.numel(), "", detail="none")
         tensor.copy_(host)
 
+    def _add_noise(self, tensor: torch.Tensor) -> None:
+        factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
+        factor = factor.to(tensor.device)
+        factor[(tensor == tensor.round()) & (tensor.abs() <= 1 / self._noise)] = 1  # whole numbers are exact
+        tensor.mul_(factor)
+
     def number(self, value: Any) -> Any:
         """A constant as the format holds it."""
         if self._cast is None or isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -111,6 +118,13 @@ class Rounder:
         one = torch.tensor([float(value)], dtype=torch.float32)
         self._cast.round(one.data_ptr(), 1, "", detail="none")
         return float(one[0])
+
+
+def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Views of a large tensor, so that what is computed beside it stays small."""
+    if tensor.numel() <= _PART or not tensor.is_contiguous():
+        return [tensor]
+    return list(tensor.view(-1).split(_PART))
 
 
 class RoundingMode(TorchDispatchMode):
@@ -176,6 +190,13 @@ class RoundingMode(TorchDispatchMode):
                 flat.set_(storage_of(tensor))  # type: ignore[call-overload]
                 outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
         return outer
+
+    def end(self) -> None:
+        """Brings back the storages from outside, and lets go of all tensors."""
+        for outer in self.outer.values():
+            outer.flat.copy_(outer.before)
+        self.outer.clear()
+        self._kept.clear()
 
     def _note_writes(self, rule: _Rule, args: tuple, kwargs: dict) -> None:
         for place in rule.writes:
