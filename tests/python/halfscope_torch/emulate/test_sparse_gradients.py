@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", minversion="2.4")
 
 from torch import nn
 
-from halfscope.torch import emulate
+from halfscope.torch import emulate, probe_scales
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -51,3 +51,14 @@ def test_weights_and_counts_are_those_of_dense_gradients(policy: str, twice: boo
     sparse, of_sparse = trained(True, twice, policy, compare)
     assert all(torch.equal(dense[name], sparse[name]) for name in dense)
     assert of_dense == of_sparse
+
+
+@pytest.mark.parametrize("policy", ["fp16_mixed", "bf16"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_scales_are_probed_as_with_dense_gradients(policy: str, twice: bool) -> None:
+    found = []
+    words = torch.arange(12).reshape(3, 4)
+    for sparse in (False, True):
+        model = Words(sparse, twice)
+        found.append(probe_scales(model, lambda model=model: model(words).square().mean() * 1e-4, policy=policy))
+    assert str(found[0]) == str(found[1])

@@ -87,7 +87,7 @@ def _finite(loss: torch.Tensor) -> torch.Tensor:
 def _gradients(loss: torch.Tensor, weights: dict[str, torch.nn.Parameter], scale: float) -> dict[str, torch.Tensor]:
     """Gradients of `scale` times the loss, unscaled, in float64."""
     found = torch.autograd.grad(loss.float() * scale, list(weights.values()), allow_unused=True)
-    return {name: grad.detach().double() / scale for name, grad in zip(weights, found) if grad is not None}
+    return {name: _unscaled(grad, scale) for name, grad in zip(weights, found) if grad is not None}
 
 
 def _gradients_within(
@@ -104,7 +104,13 @@ def _gradients_within(
     finally:
         for name, weight in model.named_parameters():
             weight.grad = kept[name]
-    return {name: grad.detach().double() / scale for name, grad in found.items() if grad is not None}
+    return {name: _unscaled(grad, scale) for name, grad in found.items() if grad is not None}
+
+
+def _unscaled(gradient: torch.Tensor, scale: float) -> torch.Tensor:
+    """In float64; a sparse one with its zeros."""
+    exact = gradient.detach().double()
+    return (exact if exact.layout is torch.strided else exact.to_dense()) / scale
 
 
 def _compared(scale: float, reference: dict[str, torch.Tensor], probed: dict[str, torch.Tensor]) -> ScaleProbe:
