@@ -147,6 +147,16 @@ def _mask(rng: random.Random) -> list[str]:
     ]
 
 
+def _scaled_mask(rng: random.Random) -> list[str]:
+    """A mask that FP16 holds, but not its product: a row that is masked as a whole is NaN."""
+    c, a = rng.choice(["-1e4", "-2e4"]), rng.choice([8.0, 12.0])
+    return [
+        "keep = (torch.arange(h.shape[0]) != 1).to(h.dtype)[:, None]",
+        f"s = (h @ h.transpose(0, 1) / h.shape[-1] + (1 - keep) * {c}) * {a}",
+        "h = h + keep * (torch.softmax(s, -1) @ h)",
+    ]
+
+
 def _log_of_product(rng: random.Random) -> list[str]:
     return ["p = torch.sigmoid(h - 2)", "h = h + 0.02 * torch.log(torch.prod(p * p, -1, keepdim=True))"]
 

@@ -68,6 +68,11 @@ def test_half_a_remedy_is_none(tmp_path: Path) -> None:
     assert each.works and not each.is_wrong, each.report
 
 
+def test_a_mask_that_its_scale_makes_infinite_gets_a_smaller_constant(tmp_path: Path) -> None:
+    for each in judged("scaled_mask", 0, 4, tmp_path):
+        assert [advice.kind for advice in each.report.findings] == ["constant"] and each.works, each.report
+
+
 @pytest.mark.slow
 def test_faults_without_a_rule_are_named_and_healed(tmp_path: Path) -> None:
     named, works, wrong = scores([each for kind in UNFORESEEN for each in judged(kind, 0, 6, tmp_path)])
@@ -165,7 +170,7 @@ def test_a_judge_sees_a_remedy_that_does_not_work(tmp_path: Path, monkeypatch: p
 
 
 def test_every_kind_of_fault_is_planted() -> None:
-    assert len(FAULTS) >= 23 and len(UNFORESEEN) >= 14 and len(TIES) >= 11
+    assert len(FAULTS) >= 24 and len(UNFORESEEN) >= 14 and len(TIES) >= 11
     for kind in EVERY:
         source = planted(0, kind, EVERY)
         lines = source.source.splitlines()

@@ -127,6 +127,13 @@ def test_state_that_a_format_loses_is_kept_in_fp32(name: str) -> None:
     assert [advice.kind for advice in report.findings] == ["state"], report
 
 
+def test_a_clip_of_gradients_in_the_loop_has_its_line() -> None:
+    _, report = search("own_clipping")
+    assert report.findings[0].code == "total = total + parameter.grad.norm(2) ** 2"
+    _, report = search("adam_eps_half")
+    assert report.findings[0].place is None
+
+
 def test_the_buffer_that_is_stuck_is_named() -> None:
     _, report = search("ema_stuck")
     assert report.findings[0].change == "keep average in FP32: BF16 loses what a step adds"

@@ -58,7 +58,15 @@ def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm
         sure += "; and again on slightly smaller inputs"
     causes = state_words(about) if candidate.family == "state" else _cause_words(about, remedy.group)
     why = "; ".join(filter(None, [causes, *(words for place, words in ties.items() if place in remedy.group), harm]))
-    return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(candidate.place))
+    place = _own_overflow(about) if candidate.family == "state" else candidate.place
+    return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(place))
+
+
+def _own_overflow(about: Examination) -> CallPlace | None:
+    """Where the script itself makes the first number that is not finite, as in a clip of gradients of its own."""
+    log, origins = about.narrow.log, about.first.origins
+    call = origins[0].call(log) if origins and not origins[0].is_backward else None
+    return None if call is None or call.place in log.of_updates else call.place
 
 
 def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:

@@ -26,6 +26,7 @@ class CallLog:
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
         self.calls: deque[Call] = deque(maxlen=None if keeps_all else KEPT)
         self.in_update = False
+        self.of_updates: set[CallPlace] = set()
         self.latest_place: CallPlace
         self.decisions: dict[CallPlace, list[Decision]] = {}
         self.modules: list[torch.nn.Module] = []
@@ -37,6 +38,8 @@ class CallLog:
         """The number of calls up to this one."""
         self.places[place] = self.places.get(place, 0) + 1
         self.latest_place = place
+        if self.in_update:
+            self.of_updates.add(place)
         self._calls += 1
         return self._calls
 

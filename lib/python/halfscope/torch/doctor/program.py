@@ -195,7 +195,9 @@ class Program:
 
 
 def _shrink(flat: torch.Tensor, seed: int) -> None:
-    """Each element up to 2 % smaller, by a factor of its own; positions and class numbers stay."""
+    """Each element up to 2 % smaller, by a factor of its own; positions, class numbers and masks of 0 and 1 stay."""
+    if bool(((flat == 0) | (flat == 1)).all()) and bool((flat == 0).any()):
+        return
     generator = torch.Generator().manual_seed(seed)
     factor = 1 - 0.02 * torch.rand(flat.shape, generator=generator)
     keeps = (flat == flat.round()) & (flat.abs() > _LARGEST_INTEGER)

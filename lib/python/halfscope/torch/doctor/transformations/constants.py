@@ -32,22 +32,28 @@ Key = int | str
 def constants(group: Group) -> Iterator[Candidate]:
     """Each constant near the group alone, then all that the format does not hold together."""
     format = group.about.program.format
+    overflows = bool(group.about.first.origins)
     found = [(call, key, value) for call in group.near() for key, value in _constants_of(call)]
-    found = [each for each in found if better_constants(each[2], format)]
+    found = [each for each in found if better_constants(each[2], format, overflows)]
     for call, key, value in found:
-        for better in better_constants(value, format):
+        for better in better_constants(value, format, overflows):
             yield _candidate(group, [(call, key, value, better)])
     if len(found) > 1:
         for level in range(3):
-            chosen = [(*each, list(better_constants(each[2], format))) for each in found]
+            chosen = [(*each, better_constants(each[2], format, overflows)) for each in found]
             yield _candidate(group, [(c, k, v, found[min(level, len(found) - 1)]) for c, k, v, found in chosen])
 
 
-def better_constants(value: float, format: Format) -> list[float]:
-    """Constants to try for one that the format does not hold as FP32 does."""
+def better_constants(value: float, format: Format, overflows: bool = False) -> list[float]:
+    """Constants to try for one that the format does not hold as FP32 does, the nearest first.
+
+    overflows: the step does, so that a mask which the format holds may be too large for what is added to it.
+    """
     size, sign = abs(value), 1.0 if value >= 0 else -1.0
     if size > 0.9 * format.largest:
         return [sign * large for large in _LARGE if large < format.largest]
+    if overflows and size >= 1e3 and not format.has_range_of_fp32:
+        return [sign * large for large in (*_LARGE, 1e2) if large < 0.99 * size]
     if 0 < size < 1e-2:
         return [sign * small for small in _SMALL if small > size * 1.01 and format.round(small) > 0]
     if 0.9 < size < 1 and format.round(size) in (1.0, size) and 1 - size < 0.002:
