@@ -75,3 +75,21 @@ def test_a_step_whose_signs_flip_is_healthy(seed: int) -> None:
     model = nn.Sequential(nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 5))
     x, labels = torch.randn(16, 20, generator=generator), torch.arange(16) % 5
     assert not diagnose(model, lambda: functional.cross_entropy(model(x), labels), "fp16").findings
+
+
+@pytest.mark.parametrize(("size", "error", "told"), [(0.05, 0.08, False), (0.05, 0.5, True), (1.0, 0.08, True)])
+def test_a_small_gradient_may_be_off_by_some_percent(size: float, error: float, told: bool) -> None:
+    """8 % of a gradient that is a twentieth of the other: less than a rounding of both together."""
+    exact = Outcome(gradients={"small": torch.tensor([size, 0.0]), "large": torch.tensor([1.0, 0.0])})
+    found = Outcome(gradients={"small": torch.tensor([size, error * size]), "large": torch.tensor([1.0, 0.0])})
+    floor = Floor(UNIT, CALLS)
+    floor.learn(exact, exact)
+    assert ("small" in {alarm.distance.name for alarm in floor.alarms(found, exact)}) is told
+
+
+def test_noise_that_was_not_learned_decides_nothing() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Linear(16, 16), nn.Tanh()] * 3
+    model, x = nn.Sequential(*layers), 30 + torch.randn(8, 16)
+    report = diagnose(model, lambda: (model(x) - model(x * 1.01)).square().sum() * 1e3, "bf16", seconds=0.0)
+    assert not report.findings and "Not decided" in str(report) and not report.is_healthy

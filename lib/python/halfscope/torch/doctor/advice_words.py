@@ -47,6 +47,16 @@ def told(about: Examination, course: Course) -> Diagnosis:
     )  # fmt: skip
 
 
+def undecided(about: Examination) -> Diagnosis:
+    """Errors of a step whose noise there was no time to learn."""
+    harm = alarm_words(about.alarms, about.narrow.outcome.loss, about.exact.outcome.loss)
+    spread = (
+        f"Not decided: {harm}, or so it seems; the search ended after {about.progress.seconds:g} s, before the noise "
+        "that may explain it was known; seconds= gives it more."
+    )
+    return Diagnosis(about=extent(about), alarms=tuple(about.alarms), spread=spread, runs=about.program.runs)
+
+
 def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm: str) -> Advice:
     """ties: clauses on decisions, by place. harm: what the fault does to the outcome."""
     candidate = remedy.candidate

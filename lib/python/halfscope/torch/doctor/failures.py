@@ -10,6 +10,7 @@ from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 
 _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
+_LEAST_OF_SMALL, _SMALL = 0.1, 0.1  # error of a gradient whose norm is below this part of its share of all
 _FEW_DECISIONS = 0.05
 _NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on round-off is amplified
 _MOST_CHANGE = 0.2
@@ -120,7 +121,8 @@ class Floor:
             return "decision" if each.lost > _NUMBERS * u * root and each.error > _FEW_DECISIONS else ""
         if is_noise:
             return ""
-        if each.error > 4 * floor and each.error > max(6 * u, _LEAST_OF_GRADIENTS if is_gradient else 0.0):
+        least = _LEAST_OF_SMALL if each.share < _SMALL else _LEAST_OF_GRADIENTS
+        if each.error > 4 * floor and each.error > max(6 * u, least if is_gradient else 0.0):
             return "round-off"
         times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
         is_amplified = times is not None and min(each.error, self._typical(each) / _TYPICAL) > times * u * root

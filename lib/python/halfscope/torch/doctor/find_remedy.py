@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.doctor.advice_words import extent, healthy, other_decisions, told
+from halfscope.torch.doctor.advice_words import extent, healthy, other_decisions, told, undecided
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import is_finite
@@ -70,6 +70,8 @@ def _examined(about: Examination) -> Diagnosis:
     if not about.alarms:
         notes = tuple(filter(None, [healthy(about), "" if about.quick else other_decisions(about)]))
         return Diagnosis(about=extent(about), notes=notes, runs=program.runs)
+    if about.progress.is_spent and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
+        return undecided(about)
     course = Course(about)
     if not about.quick:
         course.search()

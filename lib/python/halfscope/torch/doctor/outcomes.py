@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -109,6 +109,7 @@ class Distance:
     is_finite: bool  # where FP32's is
     place: CallPlace | None = None  # where a decision within the step stands
     lost: float = 0.0  # relative error of the numbers that it is made of
+    share: float = 1.0  # norm of a gradient over that of all, as if each had the same
 
 
 def distances(found: Outcome, exact: Outcome) -> list[Distance]:
@@ -135,7 +136,10 @@ def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]
     norms = {name: _norm(gradient) for name, gradient in exact.items()}
     total = sum(norm * norm for norm in norms.values()) ** 0.5
     least = _SHARE * total / len(exact) ** 0.5
-    result = [_distance("gradient", name, found.get(name), tensor, least) for name, tensor in exact.items()]
+    result = [
+        replace(_distance("gradient", name, found.get(name), tensor, least), share=_SHARE * norms[name] / (least or 1))
+        for name, tensor in exact.items()
+    ]
     if all(each.is_finite for each in result):
         square = sum(_norm(found[name], exact[name]) ** 2 for name in exact if name in found)
         result.append(Distance("gradients", ALL_GRADIENTS, square**0.5 / total if total else 0.0, True))
