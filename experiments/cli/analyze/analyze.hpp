@@ -17,7 +17,6 @@
 #include <halfscope/stats/format_comparison.hpp>
 
 #include "experiments/cli/analyze/tensor_groups.hpp"
-#include "experiments/cli/analyze/weight_signs.hpp"
 #include "experiments/cli/exit_status.hpp"
 
 namespace halfscope {

@@ -32,8 +32,12 @@ void Rows::take(const SummarisedTensor& found) {
                        original ? std::optional(compare_with_reference(tensor, *original)) : std::nullopt};
   const bool has_blocks = file_->file->has_blocks(found.index);
   analysis_.is_quantized = analysis_.is_quantized || has_blocks;
-  const std::size_t axes = file_->file->tensors()[found.index].shape.size();
-  analysis_.signs.look_at(name, file_->name, axes, found.summary->histogram());
+  const ExponentHistogram& histogram = found.summary->histogram();
+  analysis_.signs.look_at({.name = name,
+                           .file = file_->name,
+                           .axes = file_->file->tensors()[found.index].shape.size(),
+                           .elements = histogram.elements(),
+                           .lies_around_1 = lie_around_1(histogram)});
   if (!group) {
     AnalyzedTensor& single = analysis_.tensors.emplace_back(row(name, file_->name, sums));
     if (has_blocks)

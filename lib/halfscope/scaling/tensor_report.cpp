@@ -13,6 +13,7 @@ TensorReport report_tensor(std::string name, const TensorSummary& summary, const
           .max_abs = histogram.max_abs(),
           .lost_energy = summary.lost_energy(0),
           .cosine = summary.cosine(),
+          .lies_around_1 = lie_around_1(histogram),
           .fit = std::move(fit)};
 }
 

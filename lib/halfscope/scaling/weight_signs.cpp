@@ -1,5 +1,5 @@
 // Looks for names and values that gradients do not have.
-#include "experiments/cli/analyze/weight_signs.hpp"
+#include <halfscope/scaling/tensor_report.hpp>
 
 #include <fmt/format.h>
 
@@ -41,33 +41,32 @@ bool is_one_of(std::string_view word, std::span<const char* const> words) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Whether all values lie around 1, as those of a normalisation's gain do.
-bool are_around_1(const ExponentHistogram& counts) {
+}  // namespace
+}  // namespace weight_signs
+
+bool lie_around_1(const ExponentHistogram& counts) {
+  using namespace weight_signs;
   const BinadeRange range = filled_binades(counts);
   const int last = range.first_exponent + static_cast<int>(range.binades.size()) - 1;
   return counts.nonzero() == counts.elements() && counts.elements() >= least_gain &&
          range.first_exponent >= -gain_binades && last < gain_binades;
 }
 
-}  // namespace
-}  // namespace weight_signs
-
-void WeightSigns::look_at(std::string_view name, std::string_view file, std::size_t axes,
-                          const ExponentHistogram& counts) {
+void WeightSigns::look_at(const SignedTensor& tensor) {
   using namespace weight_signs;
-  const std::string full = lower(name), last(last_part(full, "./"));
-  const std::string place = lower(last_part(file, "/"));
+  const std::string full = lower(tensor.name), last(last_part(full, "./"));
+  const std::string place = lower(last_part(tensor.file, "/"));
   is_gradient_ =
       is_gradient_ || full.find("grad") != std::string::npos || place.find("grad") != std::string::npos;
   has_parameters_ = has_parameters_ || is_one_of(last, parameters);
   if (reason_) return;
   if (is_one_of(last, statistics))
-    reason_ = fmt::format("'{}' is a running statistic, which has no gradient", escaped(name));
+    reason_ = fmt::format("'{}' is a running statistic, which has no gradient", escaped(tensor.name));
   else if (is_one_of(last, states))
-    reason_ = fmt::format("'{}' is an optimizer's state, which checkpoints hold", escaped(name));
-  else if (axes == 1 && is_one_of(last, gains) && are_around_1(counts))
+    reason_ = fmt::format("'{}' is an optimizer's state, which checkpoints hold", escaped(tensor.name));
+  else if (tensor.axes == 1 && is_one_of(last, gains) && tensor.lies_around_1)
     reason_ = fmt::format("all {} values of '{}' lie within a factor of 4 of 1, as a normalisation's gain",
-                          counts.elements(), escaped(name));
+                          tensor.elements, escaped(tensor.name));
 }
 
 std::optional<std::string> WeightSigns::reason() const {

@@ -1,5 +1,5 @@
 // Signs of weights: what state_dicts hold and gradients do not.
-#include "experiments/cli/analyze/weight_signs.hpp"
+#include <halfscope/scaling/tensor_report.hpp>
 
 #include <fmt/format.h>
 
@@ -24,7 +24,11 @@ WeightSigns signs_of(const std::vector<Tensor>& tensors, std::string_view file =
   for (const Tensor& tensor : tensors) {
     ExponentHistogram counts;
     counts.add(tensor.values);
-    signs.look_at(tensor.name, file, tensor.axes, counts);
+    signs.look_at({.name = tensor.name,
+                   .file = file,
+                   .axes = tensor.axes,
+                   .elements = counts.elements(),
+                   .lies_around_1 = lie_around_1(counts)});
   }
   return signs;
 }
