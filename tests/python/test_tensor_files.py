@@ -212,6 +212,27 @@ def test_quantized_tensors_have_the_verdict_of_the_command(tmp_path: Path, scale
     assert found.blocks["w.weight"].blocks == 2
 
 
+def test_weights_have_the_verdict_of_the_command(tmp_path: Path) -> None:
+    """A loss scale has no effect on them; names that leave it open add a line."""
+    layer = np.random.default_rng(1).normal(0, 0.1, (8, 8)).astype(np.float32)
+    for name, other, is_sure in (("bn.running_var", np.float32([1, 2]), True), ("fc.bias", np.float32([0.1]), False)):
+        tensors = {"fc.weight": layer, name: other}
+        path = tmp_path / f"{name}.safetensors"
+        write_safetensors(path, tensors)
+        theirs, of_file, of_arrays = analyzed(path), halfscope.analyze(path), halfscope.analyze(tensors)
+        for ours in (of_file, of_arrays):
+            assert str(ours.verdict) == theirs["verdict"]
+            assert ours.to_dict() == of_file.to_dict()
+            assert (ours.recommended_scale is None) == is_sure
+            assert (ours.weights is not None) == is_sure
+            assert ("a loss scale has no effect" in str(ours)) and ("GradScaler" in str(ours)) == (not is_sure)
+        for key in ("weights", "recommended_scale_log2", "joint_window_log2", "outliers", "first_hurt"):
+            assert of_file.to_dict().get(key) == theirs.get(key)
+    gradients = {"fc.weight.grad": layer, "bn.running_var": np.float32([1, 2])}
+    assert halfscope.analyze(gradients).weights is None
+    assert "no effect" not in str(halfscope.analyze(gradients))
+
+
 def test_arrays_are_not_quantized() -> None:
     found = halfscope.analyze({"w": np.ones(4, np.float32)})
     assert not found.quantized

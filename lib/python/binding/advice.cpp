@@ -92,6 +92,31 @@ void bind_report(nb::module_& module) {
       .def_ro("fit", &TensorReport::fit);
 }
 
+void bind_signs(nb::module_& module) {
+  nb::class_<WeightSigns>(module, "WeightSigns", "Signs that tensors are weights and no gradients.")
+      .def(nb::init<>())
+      .def(
+          "look_at",
+          [](WeightSigns& self, const TensorReport& tensor, const std::string& name, const std::string& file,
+             std::size_t axes) {
+            self.look_at({.name = name,
+                          .file = file,
+                          .axes = axes,
+                          .elements = tensor.counts.elements,
+                          .lies_around_1 = tensor.lies_around_1});
+          },
+          nb::arg("tensor"), nb::arg("name"), nb::arg("file"), nb::arg("axes"),
+          "A tensor; `file` is where it is from, which may be empty.")
+      .def_prop_ro("reason", &WeightSigns::reason,
+                   "Why all of them are weights; None without a sign, and where one is called a gradient.")
+      .def_prop_ro("are_in_doubt", &WeightSigns::are_in_doubt,
+                   "Whether their names are those of parameters, and no sign decides.");
+  module.def("say_weights", say_weights, nb::arg("reason"),
+             "Words on weights, in place of advice on a loss scale.");
+  module.def("say_weights_in_doubt", say_weights_in_doubt,
+             "A last line of the advice on tensors that may be weights.");
+}
+
 void bind_advised(nb::module_& module) {
   nb::class_<Outlier>(module, "Outlier", "A tensor that the best single scale leaves out.")
       .def_prop_ro("name", [](const Outlier& o) { return o.tensor.name; })
@@ -112,6 +137,7 @@ void bind_advised(nb::module_& module) {
 void bind_advice(nb::module_& module) {
   bind_fit(module);
   bind_report(module);
+  bind_signs(module);
   bind_advised(module);
   module.def("report", report, nb::arg("name"), nb::arg("array").none(), nb::arg("format"),
              nb::arg("tolerance"), report_documentation);

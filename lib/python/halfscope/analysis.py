@@ -25,11 +25,13 @@ class Analysis(ScaleAdvice):
     """Result of `halfscope analyze`: counts per tensor of a cast at scale 1, and the advice about a scale.
 
     blocks: of quantized tensors of files, by name. unread: the number of quantized tensors that are not read.
+    signs: whether the tensors are weights, which no loss scale reaches.
     """
 
     tensors: tuple[_core.TensorReport, ...]
     blocks: Mapping[str, _core.BlockFindings] = field(default_factory=dict)
     unread: int = 0
+    signs: _core.WeightSigns = field(default_factory=_core.WeightSigns, compare=False)
 
     @property
     def quantized(self) -> bool:
@@ -37,32 +39,46 @@ class Analysis(ScaleAdvice):
         return bool(self.blocks) or self.unread > 0
 
     @property
+    def weights(self) -> str | None:
+        """Why the tensors are weights and no gradients; None where no sign says so."""
+        return self.signs.reason
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether a loss scale is advised on: the tensors are neither quantized nor weights."""
+        return not self.quantized and self.weights is None
+
+    @property
     def report(self) -> Report:
-        """On the loss scale; of quantized tensors what is damaged, what to do, and why."""
-        if not self.quantized:
-            return Report("analyze", self._findings(), text=self.advice.verdict)
-        words = _core.quantized_verdict(list(self.blocks.items()), self.unread)
-        return Report("analyze", (finding_of_verdict("blocks", words, self),), text=words)
+        """On the loss scale; of weights what to ask; of quantized tensors what is damaged, what to do, and why."""
+        if self.has_scale:
+            doubt = _core.say_weights_in_doubt() if self.signs.are_in_doubt else ""
+            return Report("analyze", self._findings(), text=self.advice.verdict + doubt)
+        if self.quantized:
+            kind, words = "blocks", _core.quantized_verdict(list(self.blocks.items()), self.unread)
+        else:
+            kind, words = "weights", _core.say_weights(self.weights)
+        return Report("analyze", (finding_of_verdict(kind, words, self),), text=words)
 
     @property
     def joint_window_log2(self) -> tuple[int, int] | None:
         """(low, high): every scale from 2^low to 2^high fits every tensor. None where none does, or any does."""
-        return None if self.quantized else super().joint_window_log2
+        return super().joint_window_log2 if self.has_scale else None
 
     @property
     def recommended_scale_log2(self) -> int | None:
-        """The scale to use, as ScaleAdvice says; None of quantized tensors."""
-        return None if self.quantized else super().recommended_scale_log2
+        """The scale to use, as ScaleAdvice says; None of weights and of quantized tensors."""
+        return super().recommended_scale_log2 if self.has_scale else None
 
     @property
     def first_hurt(self) -> tuple[str, ...]:
         """The tensors that a scale below the window hurts first."""
-        return () if self.quantized else super().first_hurt
+        return super().first_hurt if self.has_scale else ()
 
     @property
     def outliers(self) -> tuple[_core.Outlier, ...]:
         """The tensors that the recommended scale does not fit, with what to do about each."""
-        return () if self.quantized else super().outliers
+        return super().outliers if self.has_scale else ()
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per tensor: the counts at scale 1, then the columns of ScaleAdvice. Raises ImportError without pandas.
@@ -84,9 +100,11 @@ class Analysis(ScaleAdvice):
         """
         outliers = [{"name": o.name, "remedy": o.remedy, "scale_log2": o.scale_log2} for o in self.outliers]
         quantized = {"quantized": True} if self.quantized else {}
+        weights = {"weights": self.weights} if self.weights else {}
         return {
-            "format": self.format, "tensors": [_tensor(tensor, self.blocks) for tensor in self.tensors], **quantized,
+            "format": self.format, "tensors": [_tensor(tensor, self.blocks) for tensor in self.tensors],
             "joint_window_log2": _list(self.joint_window_log2), "recommended_scale_log2": self.recommended_scale_log2,
+            **quantized, **weights,
             "first_hurt": list(self.first_hurt), "verdict": str(self.verdict), "tolerance": self.tolerance,
             "headroom_log2": self.headroom, "outliers": outliers,
             "skipped": [], "updates": [],
@@ -119,11 +137,17 @@ def analyze(
     """
     tensors = tensors_of(tensors, dtype)
     format = canonical(format)
-    reports = tuple(_report(name, array, format, tolerance) for name, array in named("analyze", tensors))
+    arrays = dict(named("analyze", tensors))
+    reports = tuple(_report(name, array, format, tolerance) for name, array in arrays.items())
     fits = tuple(report.fit for report in reports)
     advice = _core.advise(fits, format, tolerance, headroom)
-    blocks, unread = (tensors.blocks, tensors.unread) if isinstance(tensors, FileTensors) else ({}, 0)
-    return Analysis(format, tolerance, headroom, fits, advice, reports, blocks, unread)
+    is_of_files = isinstance(tensors, FileTensors)
+    blocks, unread, origins = (tensors.blocks, tensors.unread, tensors.origins) if is_of_files else ({}, 0, {})
+    signs = _core.WeightSigns()
+    for report, array in zip(reports, arrays.values()):
+        name, file = origins.get(report.name, (report.name, ""))
+        signs.look_at(report, name, file, len(getattr(array, "shape", ())))
+    return Analysis(format, tolerance, headroom, fits, advice, reports, blocks, unread, signs)
 
 
 def _report(name: str, array: object, format: str, tolerance: float) -> _core.TensorReport:

@@ -18,13 +18,15 @@ SHOWN = 3  # entries of a list that may be as long as the file
 class FileTensors(dict[str, Any]):
     """Tensors of files by name, and what was found of the quantized ones.
 
-    blocks: findings by name. unread: the number of quantized tensors that are not read.
+    blocks: findings by name. unread: the number of quantized tensors that are not read. origins: by name, the name of a
+        tensor in its file, and the file.
     """
 
-    def __init__(self, tensors: Mapping[str, Any], blocks: Mapping[str, _core.BlockFindings], unread: int) -> None:
-        super().__init__(tensors)
-        self.blocks = dict(blocks)
+    def __init__(self, unread: int) -> None:
+        super().__init__()
+        self.blocks: dict[str, _core.BlockFindings] = {}
         self.unread = unread
+        self.origins: dict[str, tuple[str, str]] = {}
 
 
 def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtype: str | None = None) -> Any:
@@ -54,8 +56,9 @@ def _read(paths: Sequence[FilePath], dtype: str | None) -> FileTensors:
             foreign = read_foreign(path, format)
             files.append((Path(path), foreign.tensors, foreign.skipped, {}, 0))
     prefixes = [f"{_text(path)}:" if len(files) > 1 else "" for path, *_ in files]
-    found = FileTensors({}, {}, sum(unread for *_, unread in files))
-    for prefix, (_, tensors, _, blocks, _) in zip(prefixes, files):
+    found = FileTensors(sum(unread for *_, unread in files))
+    for prefix, (path, tensors, _, blocks, _) in zip(prefixes, files):
+        found.origins.update({prefix + name: (name, _text(path)) for name in tensors})
         found.update({prefix + name: array for name, array in tensors.items()})
         found.blocks.update({prefix + name: findings for name, findings in blocks.items()})
     if not found:
