@@ -10,6 +10,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/scaling/detail/log_fields.hpp>
+#include <halfscope/scaling/skip_log_replay.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/log_lines.hpp"
@@ -190,6 +191,59 @@ TEST_CASE("an object that another line breaks into tells nothing", "[skip_log]")
                           "]"})) == "1 finite at 64, 2 skipped at 64");
   CHECK(text_of(read_log({"config: {'lr': 0.1,", " 'loss_scale': 8}", "step=1 loss_scale=64"})) ==
         "1 finite at 64");
+}
+
+TEST_CASE("a name that may be that of a loss scale is never passed over", "[skip_log]") {
+  for (const char* name : {"scaler", "loss_scaling_factor", "amp_scaler", "fp16_scaling", "grad_scaling"}) {
+    INFO(name);
+    Lines lines;
+    for (int step = 1; step < 6; ++step)
+      lines.push_back(fmt::format("step={} {}={} grad_norm=1.5", step, name, step < 4 ? 65536 : 32768));
+    const std::string verdict = verdict_of(read_log(lines));
+    check_says(verdict, {fmt::format("--columns loss_scale={} reads it", name), "line 1"});
+    CHECK(verdict.find("none is printed") == std::string::npos);
+    SkipLogReader reader(parse_log_columns(fmt::format("loss_scale={}", name)));
+    for (const std::string& line : lines) reader.line(line);
+    CHECK(reader.finish().skipped == 1);
+    for (std::string& line : lines) line.erase(line.find(" grad_norm"));
+    check_says(message_of<InvalidArgument>([&] { (void)read_log(lines); }),
+               {fmt::format("--columns loss_scale={}", name)});
+    check_says(verdict_of(read_log({fmt::format("step,{},grad_norm", name), "1,64,1.5", "2,32,1.5"})),
+               {fmt::format("loss_scale={}", name)});
+  }
+  for (const char* name : {"lr_scale", "guidance_scale", "loss_scale_window", "growth_factor"}) {
+    INFO(name);
+    const SkipLog log = read_log(
+        {fmt::format("step=1 {}=2 grad_norm=1.5", name), fmt::format("step=2 {}=2 grad_norm=1.5", name)});
+    check_says(verdict_of(log), {"none is printed"});
+  }
+}
+
+TEST_CASE("steps that go down from line to line are no runs", "[skip_log]") {
+  Lines lines = lines_of({65536, 65536, 32768, 32768, 16384});
+  std::ranges::reverse(lines);
+  check_says(message_of<InvalidArgument>([&] { (void)read_log(lines); }),
+             {"the newest first", "step 1 in line 5", "sort the lines by step"});
+  std::swap(lines[0], lines[1]);
+  CHECK(read_log(lines).step_count() >= 1);  // restarts
+}
+
+TEST_CASE("a list of numbers is a number and others", "[skip_log]") {
+  const SkipLog log = read_log({"step=1 loss_scale=[64.0, 512.0]", "step=2 loss_scale=[64.0, 256.0]"});
+  CHECK(has_note(log, "a list of 'loss_scale'"));
+  CHECK_FALSE(has_note(read_log({"step=1 loss_scale=[64.0]", "step=2 loss_scale=[32.0]"}), "a list"));
+  CHECK(text_of(read_log({"step: [0, 10] loss_scale=64", "step: [0, 11] loss_scale=32"})) ==
+        "10 finite at 64, 11 skipped at 64");
+  check_says(message_of<InvalidArgument>(
+                 [] { (void)read_log({R"({"step": [1, 2, 3, 4], "loss_scale": [64, 64, 32, 32]})"}); }),
+             {"no line of it names a step"});
+}
+
+TEST_CASE("no scaler is said to do what the run did where no line tells a scale", "[skip_log]") {
+  const SkipLog log =
+      read_log({"step=10 skipped_steps=0", "step=20 skipped_steps=4", "step=30 skipped_steps=4"});
+  CHECK(log.skipped == 4);
+  CHECK(recorded_run(log).reproduced_by.empty());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <random>
+#include <utility>
 
 #include <halfscope/scaling/detail/skip_log_reader.hpp>
 #include <halfscope/scaling/scalers.hpp>
@@ -43,13 +44,32 @@ struct Printed {
 
   /// Whether steps were cut out that no line counts.
   [[nodiscard]] bool hides_steps() const { return printer.counts_updates && hole.last > 0; }
-  /// Whether a count falls back: both attempts have printed updates after the checkpoint.
+  /// Whether the second attempt has a line: without one the log is that of the first. A count of updates
+  /// falls back where both have printed updates after the checkpoint.
   [[nodiscard]] bool shows_restart() const {
-    if (!printer.counts_updates || run.attempt.empty()) return true;
+    if (run.attempt.empty()) return true;
+    RandomRun first = run;
+    first.steps = std::exchange(first.attempt, {});
+    first.resumed = 0;
+    if (lines().size() == printed(first, printer, every, hole).size()) return false;
     const auto updates_after = [&](const std::vector<RunStep>& steps) {
       return std::ranges::count(std::span(steps).subspan(run.resumed), false, &RunStep::skipped);
     };
-    return updates_after(run.attempt) >= 2 * every && updates_after(run.steps) >= 2 * every;
+    return !printer.counts_updates ||
+           (updates_after(run.attempt) >= 2 * every && updates_after(run.steps) >= 2 * every);
+  }
+  /// Whether the second attempt goes on at the scale that the first left, and ends before a line that counts
+  /// steps: a run that was never restarted prints the same.
+  [[nodiscard]] bool is_of_unbroken_run() const {
+    if (run.attempt.empty()) return false;
+    double scale = run.attempt.back().next;
+    for (std::size_t i = run.resumed; i < run.steps.size(); ++i) {
+      const RunStep& step = run.steps[i];
+      const bool is_counted = static_cast<std::int64_t>(i + 1) % every == 0 && !step.ends;
+      if (is_counted || step.scale != scale) return false;
+      scale = step.next;
+    }
+    return true;
   }
   [[nodiscard]] std::vector<std::string> lines() const { return printed(run, printer, every, hole); }
 };
@@ -293,12 +313,32 @@ TEST_CASE("a log of a run that was restarted encloses what the weights have seen
   std::mt19937_64 random(4);
   for_runs(wanted_runs(300), true, random, [&](const RandomRun& run, const LogPrinter& printer) {
     const Printed log{run, printer, random() % 2 == 0 ? 1 : 5};
-    if (!log.shows_restart()) return;
+    if (!log.shows_restart() || log.is_of_unbroken_run()) return;
     if (const auto found = read(log); found && printer.counts) {
       check_counts(log, *found);
       check_bounds(log, *found);
     }
   });
+}
+
+TEST_CASE("a restart that was killed before its first line leaves bounds that enclose the run",
+          "[skip_log][random_logs]") {
+  std::mt19937_64 random(8);
+  int seen = 0;
+  for_runs(wanted_runs(300), true, random, [&](const RandomRun& whole, const LogPrinter& printer) {
+    if (whole.attempt.empty() || !printer.counts || printer.counts_updates) return;
+    constexpr std::int64_t every = 5;
+    RandomRun run = whole;
+    run.steps.resize(std::min(run.steps.size(), run.resumed + 1 + random() % (every - 1)));
+    const Printed log{run, printer, every};
+    const auto found = read(log);
+    // A scale without a jump is that of a run that went on.
+    if (!log.shows_restart() || !found || !found->restart) return;
+    ++seen;
+    REQUIRE(found->least_skipped() <= std::ssize(run.skips()));
+    REQUIRE(*found->most_skipped() >= std::ssize(run.skips()));
+  });
+  CHECK(seen >= 20);
 }
 
 TEST_CASE("a scaler with its usual settings reproduces the log that it wrote", "[skip_log][random_logs]") {

@@ -25,6 +25,7 @@ std::string recorded_scales(const RecordedRun& run) {
 
 /// Skipped steps, with those that no line tells of as far as the log bounds them.
 Cell skips_of(const SkipLog& log, std::int64_t skips) {
+  if (log.restart) return {fmt::format("at least {}", log.restart->skipped), log.restart->skipped};
   const std::int64_t least = skips + log.skipped_in_holes;
   if (log.open_steps > 0) return {fmt::format("at least {}", least), least};
   if (log.unknown_steps > 0) return {least > 0 ? fmt::format("at least {}", least) : "unknown", least};
@@ -69,8 +70,8 @@ void note_left_out(const SkipLogReplay& replay) {
   }
 }
 
-void print_reproduction(const SkipLog& log, const RecordedRun& run) {
-  if (!log.has_scaler || !log.counts_steps || log.unknown_steps > 0 || log.open_steps > 0) return;
+void print_reproduction(const RecordedRun& run) {
+  if (!run.is_compared) return;
   if (run.reproduced_by.empty()) {
     return print_note(
         "No scaler of 'halfscope list scalers' does what the run did, with its own options and the "
@@ -142,13 +143,14 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   std::cout << write_table(table_of(log, run, replay.outcomes()), {.width = output_width()}) << "\n";
   for (const SkipLogOutcome& outcome : replay.outcomes()) print_end_of_run(*outcome.candidate);
   print_note(verdict_of(log));
-  print_reproduction(log, run);
+  print_reproduction(run);
   print_note(fmt::format(
       "{}: {} step{}, {}{} of them skipped. A skipped step overflows at its loss scale S and above; below S "
       "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
       "that bound, and with 'any' of them the outcome is the same.",
       title_of(log), log.step_count(), log.step_count() == 1 ? "" : "s",
-      log.unknown_steps > 0 || log.open_steps > 0 ? "at least " : "", log.skipped + log.skipped_in_holes,
+      log.unknown_steps > 0 || log.open_steps > 0 || log.restart ? "at least " : "",
+      log.restart ? log.restart->skipped : log.skipped + log.skipped_in_holes,
       log.has_scaler
           ? "For any other step whose line tells that it was not skipped max|g| is at most 65504/S, and at "
             "most the "
@@ -194,6 +196,7 @@ void print_log_replay_json(const SkipLog& log, const SkipLogReplay& replay) {
                         {"lines", {log.lines.first, log.lines.last}},
                         {"cut_line", number(log.cut_line)},
                         {"stopped_line", number(log.stopped_line)},
+                        {"restart_line", log.restart ? Json(log.restart->line) : Json()},
                         {"notes", log.notes},
                         {"verdict", verdict_of(log)},
                         {"recorded",

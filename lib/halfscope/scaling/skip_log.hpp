@@ -61,6 +61,15 @@ struct DisprovedLosses {
   bool has_means = false;     ///< the lines are means over several steps
 };
 
+/// A restart that may lie behind the last line that counts steps: the scale jumps there, by more than it
+/// grows in the steps that there are. No line tells which step it went on from, so that it may have taken
+/// every step before it again.
+struct PossibleRestart {
+  std::int64_t line = 0;         ///< the first overflow behind it
+  double before = 1, after = 1;  ///< the scale that the log tells before it, and that of the overflow
+  std::int64_t skipped = 0;      ///< steps behind it
+};
+
 /// A log's steps, ascending. Steps between two of them without a hole were not skipped, and have the scale of
 /// the last one before them that was not.
 struct SkipLog {
@@ -119,9 +128,13 @@ struct SkipLog {
   bool numbers_steps = true;
   std::optional<LostWeights> lost{};
   std::optional<DisprovedLosses> disproved{};
+  std::optional<PossibleRestart> restart{};
   /// The first line with a scale that is infinite, NaN, 0 or negative, and that scale.
   std::optional<std::int64_t> bad_scale_line{};
   double bad_scale = 0;
+  /// A name that may be that of a loss scale, and is not read as one; and its first line.
+  std::string other_scale{};
+  std::int64_t other_scale_line = 0;
   /// The last line has no end: it was left out.
   std::optional<std::int64_t> cut_line{};
   /// Steps of the longest window that a line stands for.
@@ -132,7 +145,9 @@ struct SkipLog {
   std::vector<std::string> notes{};
 
   /// Skipped steps, at least.
-  [[nodiscard]] std::int64_t least_skipped() const { return skipped + missing + skipped_in_holes; }
+  [[nodiscard]] std::int64_t least_skipped() const {
+    return restart ? restart->skipped : skipped + missing + skipped_in_holes;
+  }
   /// Skipped steps, at most; none where steps are not counted, or where no line tells of a scaler.
   [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
     if (!counts_steps || !(has_scaler || disproved)) return std::nullopt;
@@ -143,6 +158,10 @@ struct SkipLog {
   [[nodiscard]] std::int64_t step_count() const { return steps.back().step - steps.front().step + 1; }
   /// The first step that is known to be lost.
   [[nodiscard]] std::optional<std::int64_t> lost_from() const;
+  /// Whether a restart may have taken the step again.
+  [[nodiscard]] bool may_be_repeated(const LoggedStep& step) const {
+    return restart && step.line < restart->line;
+  }
 };
 
 /// "A log of DeepSpeed": what printed it.

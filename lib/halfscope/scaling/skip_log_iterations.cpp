@@ -70,6 +70,9 @@ class IterationLog {
     }
   }
 
+  /// Steps from one line to the next.
+  [[nodiscard]] std::int64_t interval() const { return std::max<std::int64_t>(1, interval_); }
+
  private:
   /// The scale before a hole, 0 where it is unknown, and the skipped steps of the line behind it.
   struct AroundHole {
@@ -261,6 +264,7 @@ SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::
   if (!log.counts_skips && rest.empty()) log.most_by_rule = most_by_rule(iterations, log);
   note_lines(iterations, log);
   if (rest.empty()) return log;
+  log.restart = possible_restart(log, {log.next_scale.value_or(0), steps.interval()}, rest);
   std::vector<SkippedAt> scales;
   for (const OverflowLine& overflow : rest)
     scales.push_back({.scale = overflow.scale, .line = overflow.line});

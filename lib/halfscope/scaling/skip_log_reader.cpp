@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/escape.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
@@ -127,6 +128,7 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                            end_run(ending);
                          },
                          [&](const std::string& note) { notes_.push_back(note); },
+                         [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); },
                          [&](const std::string& why) {
                            if (rejected_.empty()) rejected_ = fmt::format("line {} {}", number_, why);
                          }};
@@ -148,9 +150,16 @@ void SkipLogReader::event_file(std::string_view bytes, const LogColumns& columns
     add(line);
   };
   sink.note = [&](const std::string& note) { notes_.push_back(note); };
+  sink.other_scale = [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); };
   sink.reject = [&](const std::string& why) { rejected_ = why; };
   if (read_tensorboard(bytes, columns, sink) == LineEnd::cut)
     notes_.emplace_back("The file ends within a record, which is left out.");
+}
+
+void SkipLogReader::take_other_scale(std::string_view name, std::int64_t line) {
+  if (!other_scale_.empty()) return;
+  other_scale_ = name;
+  other_scale_line_ = line;
 }
 
 void SkipLogReader::add(const OverflowLine& line) {
@@ -200,6 +209,8 @@ SkipLog SkipLogReader::finish() const {
   }
   SkipLog log = steps();
   log.lines = {first_line_, last_line_};
+  log.other_scale = other_scale_;
+  log.other_scale_line = other_scale_line_;
   log.cut_line = cut_line_;
   log.stopped_line = stopped_line_;
   log.minimum_line = minimum_line_;
@@ -224,6 +235,11 @@ SkipLog SkipLogReader::finish() const {
 }
 
 SkipLog SkipLogReader::steps() const {
+  if (is_newest_first())
+    throw InvalidArgument(fmt::format(
+        "its steps go down from line to line to step {} in line {}, the newest first; sort the lines by "
+        "step",
+        iterations_.back().line.iteration, iterations_.back().line.line));
   const bool counts_alone = counted_.empty() && !iterations_.empty() && iterations_.back().line.is_numbered &&
                             (!all_.empty() || stopped_line_);
   if (counts_alone || std::ranges::any_of(iterations_, tells_something)) {
@@ -250,6 +266,11 @@ std::string SkipLogReader::why_nothing() const {
   if (is_empty_) return "the file is empty";
   if (!rejected_.empty()) return rejected_;
   if (known_) return fmt::format("it is {}", known_->description);
+  if (!other_scale_.empty())
+    return fmt::format(
+        "no name of its is known for a loss scale, and '{0}' may be one (line {1}): --columns "
+        "loss_scale={0} reads it",
+        escaped(other_scale_), other_scale_line_);
   if (iterations_.empty())
     return "no line of it names a step together with a loss scale, a gradient norm, a loss or a skip";
   const IterationLine &first = iterations_.front().line, &last = iterations_.back().line;

@@ -19,14 +19,15 @@ TraceStep at_every_scale(std::int64_t step) {
 }
 
 /// A step whose gradients are as small as the log allows.
-TraceStep least_of(const LoggedStep& step) {
-  const bool overflows = (step.skipped || step.lost) && std::isfinite(step.high);
+TraceStep least_of(const LoggedStep& step, const SkipLog& log) {
+  const bool overflows =
+      !log.may_be_repeated(step) && (step.skipped || step.lost) && std::isfinite(step.high);
   return {.step = step.step, .scale = overflows ? step.high : step.scale, .finite = !overflows};
 }
 
 /// A step whose gradients are as large as the log allows.
 TraceStep greatest_of(const LoggedStep& step, const SkipLog& log) {
-  if (step.skipped || step.lost) return at_every_scale(step.step);
+  if (step.skipped || step.lost || log.may_be_repeated(step)) return at_every_scale(step.step);
   const bool has_bound = log.has_scaler && step.low > 0;
   if (!has_bound && !step.grad_norm) return at_every_scale(step.step);
   const double scale = has_bound ? step.low : step.scale;
@@ -70,7 +71,7 @@ void SkipLogReplay::take(const SkipLog& log) {
       least_.hold_until(step.step, {});
       greatest_.hold_until(step.step, step.after_hole ? at_every_scale(0) : greatest_of(*before, log));
     }
-    least_.step(least_of(step));
+    least_.step(least_of(step, log));
     greatest_.step(greatest_of(step, log));
     before = step;
     before->skipped = before->lost = false;
@@ -107,7 +108,11 @@ RecordedRun recorded_run(const SkipLog& log) {
   }
   const auto final = std::ranges::find(run.scales, run.scales.back());
   run.first_at_final_scale = log.steps[static_cast<std::size_t>(final - run.scales.begin())].step;
-  if (!log.has_scaler || log.unknown_steps > 0 || log.open_steps > 0 || !log.counts_steps) return run;
+  if (!log.has_scaler || log.unknown_steps > 0 || log.open_steps > 0 || !log.counts_steps || log.restart)
+    return run;
+  const auto has_no_scale = [](const LoggedStep& step) { return step.skipped && !std::isfinite(step.high); };
+  if (std::ranges::any_of(log.steps, has_no_scale)) return run;
+  run.is_compared = true;
   for (const ScalerEntry& scaler : scaler_table) {
     const auto made = make_scaler(scaler, {});
     if (made->layerwise() || made->needs() != GradientDetail::finite) continue;

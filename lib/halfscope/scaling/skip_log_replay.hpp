@@ -55,6 +55,8 @@ struct RecordedRun {
   std::vector<std::int64_t> skips;  ///< the steps
   std::int64_t first_at_final_scale = 0;
   std::optional<double> next_scale{};  ///< that the last step leaves, where the log tells it
+  /// Whether the log tells every step and every scale, so that scalers can be compared with it.
+  bool is_compared = false;
   /// Scalers that skip the same steps at the same scales from the log's first scale on, and leave the same
   /// scale; a short log leaves several.
   std::vector<std::string> reproduced_by;

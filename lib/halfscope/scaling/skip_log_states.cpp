@@ -67,6 +67,9 @@ void SkipLogReader::merge_last(const IterationLine& line) {
 }
 
 void SkipLogReader::add_once(const IterationLine& line) {
+  const std::int64_t last = iterations_.empty() ? -1 : iterations_.back().line.iteration;
+  if (line.iteration != last) ++states_;
+  if (line.iteration < last) ++falls_;
   if (!iterations_.empty() && iterations_.back().line.iteration == line.iteration) return merge_last(line);
   std::optional<std::vector<OverflowLine>> repeated;  // by the first line that stands again
   for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <halfscope/core/escape.hpp>
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/skip_log_words.hpp>
 #include <halfscope/scaling/skip_log.hpp>
@@ -15,10 +16,11 @@ namespace halfscope {
 namespace {
 
 /// "3 steps"; "1 to 3 steps" where the scale fell further than those that are seen can lower it; "at least 3"
-/// where lines leave steps open.
+/// where lines leave steps open; "up to 3" where a restart may have taken them again.
 std::string count_of_skips(const SkipLog& log, std::span<const LoggedStep> skips) {
   std::int64_t hidden = 0;
   for (const LoggedStep& skip : skips) hidden += skip.hidden;
+  if (log.restart) return "up to " + count_of_steps(std::ssize(skips) + hidden);
   if (log.open_steps > 0) return "at least " + count_of_steps(std::ssize(skips));
   if (hidden == 0) return count_of_steps(std::ssize(skips));
   return fmt::format("{} to {} steps", skips.size(), std::ssize(skips) + hidden);
@@ -207,6 +209,15 @@ std::string say_open(const SkipLog& log) {
   return text + say_bounds(log) + " Print the scale at each step, or count the skipped ones.";
 }
 
+std::string say_no_scaler(const SkipLog& log) {
+  if (log.other_scale.empty())
+    return "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
+           "smallest scale would print the same.";
+  return fmt::format(
+      "No loss scale was read: '{0}' may be one (line {1}); --columns loss_scale={0} reads it.",
+      escaped(log.other_scale), log.other_scale_line);
+}
+
 std::string say_lines(const SkipLog& log) {
   if (log.lines.first == 0) return "";
   return fmt::format(" Read from {}.", in_lines(log.lines));
@@ -224,11 +235,8 @@ std::string_view title_of(const SkipLog& log) {
 }
 
 std::string verdict_of(const SkipLog& log) {
-  std::string text =
-      log.has_scaler
-          ? say_skips(log) + say_holes(log) + say_open(log)
-          : "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
-            "smallest scale would print the same.";
+  std::string text = log.has_scaler ? say_skips(log) + say_holes(log) + say_open(log) + say_restart(log)
+                                    : say_no_scaler(log);
   text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_ends(log) + say_lines(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }

@@ -64,6 +64,8 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
   const std::int64_t begin = counted.size() > 1 ? first_begins(first_line.step, counted[1].line.step) : 0;
   StepLine before{begin, begin == 0 ? 0 : first_line.skipped - std::ssize(counted.front().overflows)};
   double low = 0;  // lower bound of the scale; 0: no line has told of it
+  const std::int64_t interval =
+      counted.back().line.step - (counted.size() > 1 ? counted[counted.size() - 2].line.step : begin);
   const auto take = [&](const LogWindow& window, std::span<const OverflowLine> overflows, Whole whole) {
     std::vector<SkippedAt> skipped;
     for (const OverflowLine& overflow : overflows) {
@@ -89,6 +91,7 @@ SkipLog log_of_counts(const std::vector<CountedSteps>& counted, const std::vecto
     before = line;
   }
   if (!rest.empty()) {
+    log.restart = possible_restart(log, {low, interval}, rest);
     take({before.step, before.step + std::ssize(rest)}, rest, Whole::yes);
     log.unsure_steps += std::ssize(rest);
     if (rest.back().ends) log.ended = log.steps.back().step;

@@ -106,6 +106,20 @@ std::string say_bad_scale(const SkipLog& log) {
   return fmt::format(" The loss scale is {:g} in line {}: {}.", log.bad_scale, *log.bad_scale_line, why);
 }
 
+std::string say_restart(const SkipLog& log) {
+  if (!log.restart) return "";
+  const PossibleRestart& found = *log.restart;
+  const std::string most =
+      log.most_skipped() ? fmt::format(", at most {}", *log.most_skipped()) : std::string();
+  return fmt::format(
+      " A restart may lie before line {}: the scale is {} there and {} before, with fewer steps between than "
+      "a "
+      "growth takes. No line tells which step it went on from, so that steps before it may stand here twice: "
+      "at "
+      "least {} skipped in all{}.",
+      found.line, scale_text(found.after), scale_text(found.before), count_of_steps(found.skipped), most);
+}
+
 std::string say_ends(const SkipLog& log) {
   return say_stopped(log) + say_minimum_line(log);
 }

@@ -139,6 +139,10 @@ void bind_logs(nb::module_& module) {
           "The first and the last line that were read.")
       .def_ro("cut_line", &SkipLog::cut_line, "A last line without an end, which is left out.")
       .def_ro("stopped_line", &SkipLog::stopped_line, "The line of an exception that ended the run.")
+      .def_prop_ro(
+          "restart_line",
+          [](const SkipLog& log) { return log.restart ? std::optional(log.restart->line) : std::nullopt; },
+          "A line before which a restart may lie that no count shows.")
       .def_ro("notes", &SkipLog::notes, "Names that were read, and what was left out.")
       .def_prop_ro("verdict", verdict_of, "Meaning of the run, in a sentence or two.")
       .def_prop_ro("recorded", recorded_of, "The recorded run itself.");

@@ -67,6 +67,7 @@ class LogNotes:
     lines: list[int]  # the first and the last that were read
     cut_line: int | None  # the last, where it has no end: left out
     stopped_line: int | None  # with an exception that ended the run
+    restart_line: int | None  # before it a restart may lie that no count shows: skips before it may stand twice
     notes: list[str]  # names that were read, and what was left out
     verdict: str  # meaning of the run, in a sentence or two
     recorded: dict  # the recorded run itself: skipped, overflow_steps, scale_log2, ..., reproduced_by

@@ -27,11 +27,12 @@ enum class LogRole : std::uint8_t {
   scale_log2,
   norm,
   loss,
-  overflow,  ///< true or false
-  skipped,   ///< steps since the run began
+  overflow,     ///< true or false
+  skipped,      ///< steps since the run began
+  other_scale,  ///< may be a scale, and is not read as one
 };
 
-inline constexpr std::size_t log_roles = 11;
+inline constexpr std::size_t log_roles = 12;
 
 /// The names that logs give to scales, steps, norms and losses, and those that the user gives.
 class LogNames {
@@ -71,6 +72,7 @@ struct LogField {
   double value = 0;
   std::optional<double> total{};  ///< 100 in "25/100"
   std::size_t end = 0;            ///< place behind the number
+  bool heads_list = false;        ///< others stand behind it in a list
 };
 
 /// The fields of a line whose names have a role, in order. A number that something other than a space or a

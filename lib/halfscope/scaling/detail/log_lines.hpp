@@ -90,6 +90,8 @@ struct SkipLogSink {
   std::function<void(const ProgressBar&)> progress;
   std::function<void(const EndingLine&)> end;
   std::function<void(const std::string&)> note;  ///< for the reader of the verdict
+  /// A name that may be that of a loss scale, and its line.
+  std::function<void(std::string_view name, std::int64_t line)> other_scale;
   /// Why a line that names a step or a skip is not read: "a step of 1e+18: ...".
   std::function<void(const std::string&)> reject;
 };

@@ -46,6 +46,7 @@ struct LogRecord {
     auto& place = fields[static_cast<std::size_t>(field.role)];
     if (!place) {
       place = field;
+      if (field.heads_list && is_value_role(field.role)) others.push_back(field.name);
     } else if (is_value_role(field.role) && (place->name != field.name || place->value != field.value)) {
       others.push_back(field.name);
     }

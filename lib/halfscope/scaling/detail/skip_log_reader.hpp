@@ -99,6 +99,8 @@ class SkipLogReader {
   void end_run(const EndingLine& line);
   void read(std::string_view text, LineEnd end);
   [[nodiscard]] SkipLog steps() const;
+  [[nodiscard]] bool is_newest_first() const { return falls_ > 2 && falls_ + 1 == states_; }
+  void take_other_scale(std::string_view name, std::int64_t line);
   [[noreturn]] void refuse() const;
   [[nodiscard]] std::string why_nothing() const;
 
@@ -120,8 +122,11 @@ class SkipLogReader {
   std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;
   std::map<std::int64_t, std::int64_t> other_scalers_;  ///< skips of all but the first
   std::vector<std::string> notes_;
-  std::string rejected_;              ///< the first line that was rejected, and why
-  const LogFormat* known_ = nullptr;  ///< the first format whose sign was seen
+  std::string other_scale_;  ///< a name that may be that of a loss scale
+  std::int64_t other_scale_line_ = 0;
+  std::int64_t states_ = 0, falls_ = 0;  ///< lines of another step than the one before, and of one before it
+  std::string rejected_;                 ///< the first line that was rejected, and why
+  const LogFormat* known_ = nullptr;     ///< the first format whose sign was seen
 };
 
 /// Makes an overflow at its scale of each line that says that its step overflowed, where that is the scale of

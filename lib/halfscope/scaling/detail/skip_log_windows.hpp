@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include <halfscope/scaling/detail/log_lines.hpp>
 #include <halfscope/scaling/skip_log.hpp>
 
 namespace halfscope {
@@ -44,5 +46,15 @@ struct SkippedAt {
 /// last. Before a lost one any may be lost. Throws InvalidArgument for more than a million skipped ones.
 void add_window(const LogWindow& window, const std::vector<SkippedAt>& skipped, const LoggedStep& finite,
                 SkipLog& log);
+
+/// The last line that counts steps.
+struct LastCount {
+  double scale = 0;           ///< behind it; 0: unknown
+  std::int64_t interval = 1;  ///< steps from one such line to the next
+};
+
+/// The last restart that may lie between overflows that follow `last`, the end of `log`.
+[[nodiscard]] std::optional<PossibleRestart> possible_restart(const SkipLog& log, const LastCount& last,
+                                                              const std::vector<OverflowLine>& rest);
 
 }  // namespace halfscope

@@ -23,6 +23,8 @@ namespace halfscope {
 [[nodiscard]] std::string say_disproved(const SkipLog& log);
 /// Lost weights; a line for several steps does not tell which of them was lost first.
 [[nodiscard]] std::string say_lost(const SkipLog& log);
+/// A restart that no count shows.
+[[nodiscard]] std::string say_restart(const SkipLog& log);
 /// Exceptions that ended the run.
 [[nodiscard]] std::string say_ends(const SkipLog& log);
 /// A scale that is infinite, NaN, 0 or negative.

@@ -85,7 +85,8 @@ class ScalarTable {
       }
       header.take({role, names[i]});
     }
-    is_table_ = names.size() > 1 && header.has_step() && header.has_values();
+    is_table_ = names.size() > 1 && header.has_step() &&
+                (header.has_values() || header.at(LogRole::other_scale).has_value());
     if (!is_table_) return;
     if (!others_.empty()) {
       for (std::string& name : others_) name = fmt::format("'{}'", escaped(name));

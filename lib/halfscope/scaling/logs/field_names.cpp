@@ -50,6 +50,10 @@ constexpr std::array<std::string_view, 14> losses{
 constexpr std::array<std::string_view, 4> overflows{"overflow_cond", "overflow", "is_overflow", "found_inf"};
 constexpr std::array<std::string_view, 2> skip_counts{"inf_nan_skip_batches", "skipped_steps"};
 
+constexpr std::array<std::string_view, 5> scaled_things{"loss", "grad", "amp", "fp16", "scaler"};
+constexpr std::array<std::string_view, 10> scale_options{"window", "growth",   "backoff", "init", "min",
+                                                         "max",    "interval", "hyster",  "old",  "prev"};
+
 constexpr std::size_t longest_name = 80;
 
 char plain(char c) {
@@ -92,10 +96,17 @@ std::string_view without_letter(std::string_view name) {
   return has_letter ? name.substr(0, name.size() - 2) : name;
 }
 
+/// Whether a name may be that of a loss scale that no list has.
+bool may_name_scale(std::string_view name) {
+  return name.find("scal") != std::string_view::npos && has_one_of(name, scaled_things) &&
+         !has_one_of(name, scale_options);
+}
+
 LogRole usual_role(std::string_view name) {
-  if (has_one_of(name, no_values)) return LogRole::none;
+  const LogRole other = may_name_scale(name) ? LogRole::other_scale : LogRole::none;
+  if (has_one_of(name, no_values)) return other;
   if (std::ranges::any_of(no_value_starts, [&](std::string_view start) { return name.starts_with(start); }))
-    return LogRole::none;
+    return other;
   if (is_one_of(name, global_steps)) return LogRole::global_step;
   if (is_one_of(name, steps)) return LogRole::step;
   if (is_one_of(name, batches)) return LogRole::batch;
@@ -108,7 +119,7 @@ LogRole usual_role(std::string_view name) {
   if (ends_with_one_of(without_letter(name), norm_ends)) return LogRole::norm;
   if (is_one_of(name, losses)) return LogRole::loss;
   if (is_one_of(name, overflows)) return LogRole::overflow;
-  return is_one_of(name, skip_counts) ? LogRole::skipped : LogRole::none;
+  return is_one_of(name, skip_counts) ? LogRole::skipped : other;
 }
 
 }  // namespace
@@ -126,7 +137,7 @@ LogRole LogNames::find_role(std::string_view name) const {
   if (name == columns_.loss) return LogRole::loss;
   const LogRole role = usual_role(plain_name(name));
   const bool is_step = role == LogRole::global_step || role == LogRole::step || role == LogRole::batch;
-  const bool is_scale = role == LogRole::scale || role == LogRole::scale_log2;
+  const bool is_scale = role == LogRole::scale || role == LogRole::scale_log2 || role == LogRole::other_scale;
   const bool is_replaced = (is_step && !columns_.step.empty()) || (is_scale && !columns_.scale.empty()) ||
                            (role == LogRole::norm && !columns_.norm.empty()) ||
                            (role == LogRole::loss && !columns_.loss.empty());

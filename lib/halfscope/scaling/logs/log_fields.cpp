@@ -77,7 +77,8 @@ class LogFieldFinder {
     bool has_mark = false;
     const auto value = value_begin(text_, end, has_mark);
     // "scale 2", "it 3" and "overflow 1" are words of sentences.
-    const bool needs_mark = role == LogRole::overflow || name == "scale" || name == "it";
+    const bool needs_mark =
+        role == LogRole::overflow || role == LogRole::other_scale || name == "scale" || name == "it";
     if (!value || (needs_mark && !has_mark)) return true;
     std::string_view rest = text_.substr(*value);
     const auto number = is_in_list(*value) ? take_any_number(rest) : take_grouped_number(rest);
@@ -86,11 +87,12 @@ class LogFieldFinder {
     if (role == LogRole::scale && !(take_change(rest, field) && may_be_scale(name, field.value))) return true;
     const bool is_place = role >= LogRole::global_step && role <= LogRole::epoch;
     if (is_place) take_total(rest, field);
-    if (is_place && role != LogRole::epoch) take_list(*value, rest, field);
+    if (is_place && role != LogRole::epoch && !take_list(*value, rest, field)) return true;
     const bool has_colon = is_place && (rest == ":" || rest.starts_with(": "));
     if (is_word_train(name) && !rest.starts_with("][")) return true;
     if (!ends_number(rest) && !has_colon) return true;
     field.end = next = text_.size() - rest.size();
+    field.heads_list = !is_place && is_in_list(*value) && rest.starts_with(',');
     fields_.push_back(field);
     if (role == LogRole::epoch) take_position(rest, field.name);
     return true;
@@ -148,18 +150,23 @@ class LogFieldFinder {
     rest = behind;
   }
 
-  /// "[0, 10]" behind a step: the last number counts, the first is the epoch's.
-  void take_list(std::size_t begin, std::string_view& rest, LogField& field) {
-    if (!is_in_list(begin) || !rest.starts_with(',')) return;
-    fields_.push_back({LogRole::epoch, field.name, field.value});
-    while (rest.starts_with(',')) {
+  /// "[0, 10]" behind a step: the last number counts, the first is the epoch's. Whether it is a step: a list
+  /// of more numbers is one of many steps.
+  bool take_list(std::size_t begin, std::string_view& rest, LogField& field) {
+    constexpr int most = 3;
+    if (!is_in_list(begin) || !rest.starts_with(',')) return true;
+    const LogField epoch{LogRole::epoch, field.name, field.value};
+    for (int count = 1; rest.starts_with(','); ++count) {
       std::string_view behind = rest.substr(skip_blanks(rest, 1));
       const auto number = take_any_number(behind);
-      if (!number) return;
+      if (!number) break;
+      if (count == most) return false;
       field.value = *number;
       field.role = LogRole::batch;
       rest = behind;
     }
+    fields_.push_back(epoch);
+    return true;
   }
 
   /// "[3]  [ 20/625]" behind an epoch: the step within it.

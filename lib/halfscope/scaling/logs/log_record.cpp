@@ -96,7 +96,9 @@ std::optional<std::int64_t> LogRecordSteps::skipped_since(std::int64_t step, dou
 void LogRecordSteps::note_names(const LogRecord& record, const SkipLogSink& sink) {
   std::string text;
   for (const auto& field : record.fields) {
-    if (!field || field->role == LogRole::epoch || noted_[static_cast<std::size_t>(field->role)]) continue;
+    if (!field || field->role == LogRole::epoch || field->role == LogRole::other_scale ||
+        noted_[static_cast<std::size_t>(field->role)])
+      continue;
     noted_[static_cast<std::size_t>(field->role)] = true;
     const auto& epoch = record.at(LogRole::epoch);
     const bool is_behind_epoch = field->role == LogRole::batch && epoch && epoch->name == field->name;
@@ -116,7 +118,14 @@ void LogRecordSteps::note_names(const LogRecord& record, const SkipLogSink& sink
 void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sink) {
   std::string text;
   for (const std::string_view name : record.others) {
-    if (noted_others_.insert(name).second)
+    if (!noted_others_.insert(name).second) continue;
+    const bool heads_list = std::ranges::any_of(record.fields, [&](const std::optional<LogField>& field) {
+      return field && field->name == name && field->heads_list;
+    });
+    if (heads_list)
+      sink.note(
+          fmt::format("Line {} has a list of '{}': its first number is read.", record.line, escaped(name)));
+    else
       text += fmt::format("{}'{}'", text.empty() ? "" : ", ", escaped(name));
   }
   if (!text.empty())
@@ -126,6 +135,9 @@ void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sin
 }
 
 void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink) {
+  if (const auto& other = record.at(LogRole::other_scale); other && sink.other_scale)
+    sink.other_scale(other->name, record.line);
+  if (!record.has_values() && record.at(LogRole::other_scale)) return;
   const auto step = step_of(record);
   if (!step) {
     if (sink.reject) sink.reject("names a step that is no whole number from 0 to 2^53");

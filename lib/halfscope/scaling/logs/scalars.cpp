@@ -81,7 +81,7 @@ class ScalarLog {
     if (continues) add_step(record, line);
     if (!record.has_step()) return;
     if (!continues) header_ = {};
-    if (record.has_values()) {
+    if (record.has_values() || record.at(LogRole::other_scale)) {
       steps_.hand_over(record, sink);
     } else if (ends_behind(line.text, fields_.back().end)) {
       header_ = record;
