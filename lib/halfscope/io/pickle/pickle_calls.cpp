@@ -134,6 +134,9 @@ void PickleMachine::call_global(ValueId function, ValueId arguments) {
       return;
     case TorchGlobalKind::plain:
       return push_other();
+    case TorchGlobalKind::bytes:
+      push({.kind = ValueKind::closed, .text = "bytes"});
+      return;
     case TorchGlobalKind::storage:
     case TorchGlobalKind::type:
       break;

@@ -37,13 +37,13 @@ const PickleMachine::Opcode PickleMachine::opcodes[] = {
     {'G', "BINFLOAT", &PickleMachine::push_float},
     {'U', "SHORT_BINSTRING", &PickleMachine::push_text<1>},
     {'T', "BINSTRING", &PickleMachine::push_text<4>},
-    {'C', "SHORT_BINBYTES", &PickleMachine::push_text<1>},
-    {'B', "BINBYTES", &PickleMachine::push_text<4>},
-    {0x8e, "BINBYTES8", &PickleMachine::push_text<8>},
+    {'C', "SHORT_BINBYTES", &PickleMachine::push_bytes<1>},
+    {'B', "BINBYTES", &PickleMachine::push_bytes<4>},
+    {0x8e, "BINBYTES8", &PickleMachine::push_bytes<8>},
     {0x8c, "SHORT_BINUNICODE", &PickleMachine::push_text<1>},
     {'X', "BINUNICODE", &PickleMachine::push_text<4>},
     {0x8d, "BINUNICODE8", &PickleMachine::push_text<8>},
-    {0x96, "BYTEARRAY8", &PickleMachine::push_text<8>},
+    {0x96, "BYTEARRAY8", &PickleMachine::push_bytes<8>},
     {')', "EMPTY_TUPLE", &PickleMachine::push_empty<ValueKind::tuple>},
     {'t', "TUPLE", &PickleMachine::tuple_to_mark},
     {0x85, "TUPLE1", &PickleMachine::push_tuple<1>},
@@ -212,6 +212,12 @@ template <std::size_t width>
 void PickleMachine::push_text() {
   const std::uint64_t size = number(width);
   push({.kind = ValueKind::text, .text = take(size)});
+}
+
+template <std::size_t width>
+void PickleMachine::push_bytes() {
+  static_cast<void>(take(number(width)));
+  push({.kind = ValueKind::closed, .text = "bytes"});
 }
 
 template <ValueKind kind>

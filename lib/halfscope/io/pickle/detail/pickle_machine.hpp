@@ -72,6 +72,8 @@ class PickleMachine {
   void push_float();
   template <std::size_t width>
   void push_text();
+  template <std::size_t width>
+  void push_bytes();
   template <ValueKind kind>
   void push_empty();
   template <std::size_t count>

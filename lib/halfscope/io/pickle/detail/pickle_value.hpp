@@ -13,14 +13,14 @@ using ValueId = std::uint32_t;
 enum class ValueKind : std::uint8_t {
   other,    ///< None, a truth value, a float, a set: nothing that leads to a tensor
   integer,  ///< that 64 bits hold
-  text,     ///< str or bytes
+  text,     ///< str
   tuple,
   list,
   dict,    ///< keys and values in turn
   global,  ///< one of torch_globals
   storage,
   tensor,
-  closed,  ///< an object of a class that is not among torch_globals, or that class: its content stays unknown
+  closed,  ///< bytes, an object of a class that is not among torch_globals, or that class: stays unknown
 };
 
 struct PickleValue {

@@ -29,6 +29,7 @@ enum class TorchGlobalKind : std::uint8_t {
   storage,        ///< a storage of elements of a type
   type,           ///< an element type
   plain,          ///< a call gives nothing that leads to a tensor
+  bytes,          ///< a call gives bytes
 };
 
 struct TorchGlobal {
@@ -50,9 +51,9 @@ inline constexpr std::array torch_globals{
     TorchGlobal{"builtins", "float", TorchGlobalKind::plain},
     TorchGlobal{"builtins", "complex", TorchGlobalKind::plain},
     TorchGlobal{"__builtin__", "complex", TorchGlobalKind::plain},
-    TorchGlobal{"builtins", "bytearray", TorchGlobalKind::plain},
-    TorchGlobal{"__builtin__", "bytearray", TorchGlobalKind::plain},
-    TorchGlobal{"_codecs", "encode", TorchGlobalKind::plain},  // bytes in older protocols
+    TorchGlobal{"builtins", "bytearray", TorchGlobalKind::bytes},
+    TorchGlobal{"__builtin__", "bytearray", TorchGlobalKind::bytes},
+    TorchGlobal{"_codecs", "encode", TorchGlobalKind::bytes},  // as older protocols have them
     TorchGlobal{"torch", "device", TorchGlobalKind::plain},
     TorchGlobal{"torch", "Tensor", TorchGlobalKind::plain},  // a class, named by a subclass
     TorchGlobal{"torch.nn.parameter", "Parameter", TorchGlobalKind::plain},
