@@ -31,12 +31,29 @@ bool is_integer_type(std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Whether the texts of a file with FP8 tensors speak of scales, which are no tensors then.
+bool may_hold_scales(const SafetensorsHeader& header) {
+  const auto is_fp8 = [](const SafetensorsEntry& entry) {
+    return entry.type.stored == DType::f8_e4m3 || entry.type.stored == DType::f8_e5m2;
+  };
+  const auto speaks_of_scales = [](const std::string& text) {
+    return text.find("scale") != std::string::npos || text.find("quant") != std::string::npos;
+  };
+  return std::ranges::any_of(header.metadata,
+                             [&](const auto& entry) {
+                               return speaks_of_scales(entry.first) || speaks_of_scales(entry.second);
+                             }) &&
+         std::ranges::any_of(header.tensors, is_fp8);
+}
+
 }  // namespace
 
 std::unique_ptr<TensorFile> open_safetensors(InputFile file) {
   std::uint64_t data_begin = 0;
   SafetensorsHeader header = read_safetensors_header(file, data_begin);
   auto opened = std::make_unique<FlatTensorFile>(std::move(file));
+  if (may_hold_scales(header))
+    opened->skip({std::string(safetensors_metadata_key), "texts that speak of scales"});
   for (SafetensorsEntry& entry : header.tensors) {
     if (!entry.type.stored) {
       if (is_integer_type(entry.type.name) || find_code_type(entry.type.name) != nullptr) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,12 @@ using FileBeside =
 
 /// Settings of a quantization, as the model's configuration states them.
 struct StatedQuantization {
+  std::string source{};             ///< name of the file that states them; empty without one
+  std::string method{};             ///< "gptq", "awq", ...; empty where it has no name
+  std::set<std::int64_t> bits{};    ///< bits of weights' codes; several where layers differ
+  std::set<std::int64_t> groups{};  ///< codes along the inputs that share a scale, -1: all; empty where a
+                                    ///< part of the settings leaves them open
+  bool has_integers = false, has_floats = false;  ///< kinds of the codes that it names
   std::optional<WeightBlock> block{};  ///< block of `X_scale_inv`; without it blocks follow from the shapes
   std::optional<bool> zeros_as_are{};  ///< GPTQ: zero points are stored as they are (v2), or less one (v1)
   std::optional<bool> is_symmetric{};  ///< GPTQ: all zero points are the middle of the range

@@ -7,7 +7,8 @@
 
 namespace halfscope {
 
-/// Settings in the config.json (`quantization_config`) or quantize_config.json beside `file`.
+/// Settings in the config.json (`quantization_config`), quantize_config.json or hf_quant_config.json beside
+/// `file`.
 [[nodiscard]] StatedQuantization quantization_beside(const std::filesystem::path& file);
 
 }  // namespace halfscope

@@ -46,6 +46,8 @@ class TableCodes : public QuantizedTensor {
   TableCodes(std::string name, TableParts parts)
       : QuantizedTensor(std::move(name), parts.state.shape), parts_(std::move(parts)) {}
 
+  CodeKind kind() const override { return {.library = "bitsandbytes", .bits = 4}; }
+
   void read(const TensorFile& file, std::int64_t first, std::span<float> values) const override {
     go_over(file, first, std::ssize(values), [&](float number, float scale, std::int64_t) {
       values.front() = number * scale;
@@ -204,7 +206,8 @@ void read_row_integers(FileParts& parts, const StoredCodes& codes) {
   const auto module = without_ending(codes.name, "weight");
   const auto scales = module ? parts.find_numbers(*module + "SCB") : std::nullopt;
   if (!scales || codes.shape.size() != 2) return;
-  GroupedParts tensor{.name = codes.name, .method = "INT8 of bitsandbytes", .shape = codes.shape};
+  GroupedParts tensor{
+      .name = codes.name, .method = "INT8 of bitsandbytes", .library = "bitsandbytes", .shape = codes.shape};
   tensor.integers = {&codes, 8, true, BitPacking::along_columns, codes.shape[0], codes.shape[1]};
   const auto layout = fit_blocks(codes.shape, {codes.shape[0], 1});
   if (!layout || scales->elements() != codes.shape[0] || !tensor.integers.fits()) return;

@@ -70,7 +70,8 @@ class PayloadReader {
     if (!scale.is_usual && largest_of(*source) > 1)
       return fmt::format("its scale {}, up to {:g}, may multiply or divide; rename it {} if it multiplies",
                          excerpt(scale.name), largest_of(*source), excerpt(name_ + "_scale"));
-    return why_whole_undecided();
+    const std::string why = sides_.why_more_than_factors(parts_);
+    return why.empty() ? why_whole_undecided() : why;
   }
 
   /// Whether bytes may be two codes of four bits each: MX has blocks of 32 under E8M0, NVFP4 of 16 under
@@ -90,7 +91,7 @@ class PayloadReader {
   }
 
   [[nodiscard]] std::string why_whole_undecided() {
-    if (sides_.wholes.empty()) return "";
+    if (sides_.wholes.empty()) return why_no_whole();
     const Companion& whole = sides_.wholes[0];
     const auto source = parts_.find(whole.name);
     if (!source || source->elements() != 1)
@@ -99,6 +100,19 @@ class PayloadReader {
     if (whole.is_usual || *read_one_number(parts_, *source) == 1) return "";
     return fmt::format("its scale {} may multiply or divide; rename it {} if it multiplies",
                        excerpt(whole.name), excerpt(name_ + "_scale_2"));
+  }
+
+  /// NVFP4's scales are E4M3, so that a lone number beside them may be the scale of the tensor.
+  [[nodiscard]] std::string why_no_whole() {
+    const auto scales = parts_.find(sides_.scales[0].name);
+    if (!scales || !scales->type_name.starts_with("F8_E4M3")) return "";
+    for (const Companion& other : sides_.unknown) {
+      const auto source = parts_.find_numbers(other.name);
+      if (source && source->elements() == 1 && *read_one_number(parts_, *source) != 1)
+        return fmt::format("{} may be the scale of the whole tensor; rename it {} if it multiplies",
+                           excerpt(other.name), excerpt(name_ + "_scale_2"));
+    }
+    return "";
   }
 
   [[nodiscard]] float largest_of(const CodeSource& source) const {
@@ -120,13 +134,20 @@ class PayloadReader {
     if (is_byte_) return;
     for (const auto* const side : {&sides_.zeros, &sides_.unknown}) {
       for (const Companion& other : *side) {
-        const auto source = parts_.find(other.name, "F8_E8M0");
-        if (!source || !fit_blocks(payload_.shape, source->shape)) continue;
+        const auto shape = shape_of(other.name);
+        if (!shape || !fit_blocks(payload_.shape, *shape)) continue;
         return refuse_all(
             fmt::format("{} of shape {} may be its scales; rename it {} if it multiplies the codes",
-                        excerpt(other.name), to_string(source->shape), excerpt(name_ + "_scale")));
+                        excerpt(other.name), to_string(*shape), excerpt(name_ + "_scale")));
       }
     }
+  }
+
+  /// Numbers, or integers, which may be exponents.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> shape_of(const std::string& name) const {
+    if (const auto source = parts_.find(name, "F8_E8M0")) return source->shape;
+    const StoredCodes* codes = parts_.find_codes(name);
+    return codes == nullptr ? std::nullopt : std::optional(codes->shape);
   }
 
   void refuse_all(const std::string& why) {

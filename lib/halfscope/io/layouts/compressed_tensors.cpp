@@ -96,6 +96,7 @@ class PackedWords {
                          codes_.shape[1], shape[1]);
     tensor_ = {.name = names_.weight,
                .method = fmt::format("INT{} of compressed-tensors", *bits),
+               .library = "compressed-tensors",
                .shape = shape,
                .integers = {&codes_, *bits, false, BitPacking::along_columns, shape[0], shape[1]},
                .scales = scales_,

@@ -92,6 +92,12 @@ void FileParts::refuse(const std::string& name, const std::string& why) {
   leave(name);
 }
 
+void FileParts::take_back(std::size_t index, const std::string& why) {
+  const std::string name = tensors_[index]->stored().name;
+  tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(index));
+  refuse(name, why);
+}
+
 void FileParts::note(const std::string& name, const std::string& line) {
   problems_.push_back(fmt::format("{}: tensor {} {}", file_name_, excerpt(name), line));
 }

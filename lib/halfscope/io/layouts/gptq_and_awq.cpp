@@ -79,7 +79,8 @@ class PackedModuleReader {
     tensor_.shape = {outputs, inputs};
     if (inputs > 1 && outputs > 1) tensor_.axes = {1, 0};
     tensor_.scales = module_.scales;
-    tensor_.method = fmt::format("{}, {} bits", is_awq ? "AWQ" : "GPTQ", *bits);
+    tensor_.library = is_awq ? "AWQ" : "GPTQ";
+    tensor_.method = fmt::format("{}, {} bits", tensor_.library, *bits);
     const std::string why = why_no_groups(inputs);
     return !why.empty() || is_awq ? why : why_no_zero_points();
   }

@@ -39,6 +39,26 @@ class GroupedIntegers : public QuantizedTensor {
              });
   }
 
+  CodeKind kind() const override {
+    const BlockLayout& layout = parts_.layout;
+    CodeKind kind{.library = parts_.library, .bits = parts_.integers.bits, .are_integers = true};
+    // Rows of the file are inputs, or columns are.
+    const bool is_turned = parts_.integers.packing != BitPacking::along_columns;
+    if ((is_turned ? layout.block_columns : layout.block_rows) != 1) return kind;
+    kind.inputs = is_turned ? layout.rows : layout.columns;
+    kind.groups = is_turned ? layout.scale_rows : layout.scale_columns;
+    return kind;
+  }
+
+  bool fit_in(const TensorFile& file, unsigned bits) const override {
+    const int levels = 1 << bits, least = parts_.integers.is_signed ? -levels / 2 : 0;
+    bool fit = true;
+    for_rows(file, 0, stored().elements, [&](std::int64_t, std::span<const int> integers, const RowGroups&) {
+      for (const int integer : integers) fit = fit && integer >= least && integer < least + levels;
+    });
+    return fit;
+  }
+
   BlockFindings findings(const TensorFile& file) const override {
     const std::int64_t blocks = parts_.scales.elements();
     std::vector<float> scales(static_cast<std::size_t>(blocks));

@@ -46,7 +46,9 @@ class ByteReader {
                .scales = scales,
                .layout = *layout};
     if (!tensor_.integers.fits()) return "its bytes do not fit its shape";
-    return sides_.zeros.empty() ? "" : why_no_zero_points(sides_.zeros[0].name);
+    const std::string why = sides_.why_more_than_factors(parts_);
+    if (!why.empty() || sides_.zeros.empty()) return why;
+    return why_no_zero_points(sides_.zeros[0].name);
   }
 
   [[nodiscard]] std::string why_no_zero_points(const std::string& name) {

@@ -1,8 +1,12 @@
 // A name is its module, its payload's leaf and a rest; the rest tells the role.
 #include <halfscope/io/layouts/detail/scale_names.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+
+#include <halfscope/io/detail/parse_error.hpp>
 
 namespace halfscope {
 namespace {
@@ -14,11 +18,6 @@ bool has_word(std::string_view text, std::string_view word) {
 template <std::size_t count>
 bool is_one_of(std::string_view text, const std::array<std::string_view, count>& words) {
   return std::ranges::find(words, text) != words.end();
-}
-
-template <std::size_t count>
-bool has_one_of(std::string_view text, const std::array<std::string_view, count>& words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return has_word(text, word); });
 }
 
 /// Whether a part of the name, between dots and underscores, begins with one of the words.
@@ -51,11 +50,11 @@ Companion companion(std::string name, std::string_view rest) {
   Companion found{.name = std::move(name)};
   if (has_part(rest, zero_words)) {
     found.role = CompanionRole::zero_point;
-  } else if (!has_word(rest, "scal")) {
+  } else if (!has_word(rest, "scal") || has_word(rest, "log")) {
     return found;
   } else if (has_part(rest, activation_words)) {
     found.role = CompanionRole::activation;
-  } else if (has_one_of(rest, whole_words)) {
+  } else if (has_any_word(rest, whole_words)) {
     found.role = CompanionRole::whole_scale;
     found.divides = rest == "global_scale";
     found.is_usual = found.divides || rest == "scale_2";
@@ -136,6 +135,15 @@ CompanionsByRole companions_by_role(const FileParts& parts, const std::string& n
     }
   }
   return found;
+}
+
+std::string CompanionsByRole::why_more_than_factors(const FileParts& parts) const {
+  constexpr std::array<std::string_view, 4> added{"offset", "min", "shift", "beta"};
+  for (const Companion& other : unknown)
+    if (parts.find_numbers(other.name) && has_any_word(leaf_of(other.name), added))
+      return fmt::format("{} may be added to its products, which no layout that is known does",
+                         excerpt(other.name));
+  return "";
 }
 
 void CompanionsByRole::take_all(FileParts& parts) const {

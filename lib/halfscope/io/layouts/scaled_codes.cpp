@@ -35,6 +35,14 @@ class ScaledCodes : public QuantizedTensor {
             });
   }
 
+  CodeKind kind() const override {
+    CodeKind kind{.bits = payload_.type != nullptr ? payload_.type->bits : 8};
+    if (layout_.block_rows != 1) return kind;
+    kind.inputs = layout_.columns;
+    kind.groups = layout_.scale_columns;
+    return kind;
+  }
+
   BlockFindings findings(const TensorFile& file) const override {
     std::vector<float> scales(static_cast<std::size_t>(scales_.elements()));
     scales_.read(file, 0, scales);

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import io
+import pickle
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
+import halfscope
 from halfscope import _core
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -111,3 +115,40 @@ def test_a_checkpoint_is_read_as_fast_as_plain_bytes(tmp_path: Path) -> None:
 
     pairs = [(seconds(tmp_path / "w.npy"), seconds(tmp_path / "w.pt")) for _ in range(5)]
     assert max(plain / checkpoint for plain, checkpoint in pairs) > 0.5
+
+
+STATE = {"scale_fwd": torch.ones(3), "recipe": "delayed"}
+
+
+@pytest.mark.skipif(not EIGHT_BITS, reason="this PyTorch has no FP8")
+@pytest.mark.parametrize("state", ["bytes", "stream", "tensor", "dictionary", "none"])
+def test_fp8_beside_a_state_is_no_weight(state: str, tmp_path: Path) -> None:
+    """TransformerEngine's modules save their scales so; without a state codes are numbers."""
+    stream = io.BytesIO()
+    pickle.dump(STATE, stream)
+    states = {
+        "bytes": stream.getvalue(),
+        "stream": stream,
+        "tensor": torch.frombuffer(bytearray(stream.getvalue()), dtype=torch.uint8),
+        "dictionary": STATE,
+        "none": None,
+    }
+    codes = torch.randn(4, 8).to(EIGHT_BITS[0])
+    path = tmp_path / "model.pt"
+    torch.save({"m.weight": codes, "m._extra_state": states[state], "norm.bias": torch.randn(4)}, path)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = halfscope.analyze(path)
+    names = {tensor.name for tensor in found.tensors}
+    assert ("m.weight" in names) == (state == "none")
+    assert any("m.weight" in str(line.message) for line in said) == (state != "none")
+    assert found.quantized == (state != "none")
+
+
+def test_integers_of_a_checkpoint_leave_no_loss_scale(tmp_path: Path) -> None:
+    tensors = {"m.weight": torch.randint(-9, 9, (4, 8), dtype=torch.int8), "m.weight_scale": torch.rand(4, 1)}
+    torch.save({**tensors, "norm.bias": torch.randn(4)}, tmp_path / "model.pt")
+    with pytest.warns(UserWarning, match="m.weight.*may be quantized"):
+        found = halfscope.analyze(tmp_path / "model.pt")
+    assert [tensor.name for tensor in found.tensors] == ["norm.bias"]
+    assert found.recommended_scale is None

@@ -58,6 +58,8 @@ class FileParts {
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
   [[nodiscard]] const std::vector<std::string>& unread() const { return unread_; }
   [[nodiscard]] const std::vector<std::unique_ptr<QuantizedTensor>>& tensors() const { return tensors_; }
+  /// Leaves out a tensor that was read, with a line that says why.
+  void take_back(std::size_t index, const std::string& why);
 
  private:
   const TensorFile& file_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <halfscope/io/layouts/detail/block_layout.hpp>
@@ -14,7 +15,8 @@
 namespace halfscope {
 
 struct GroupedParts {
-  std::string name, method;  ///< "GPTQ, 4 bits"
+  std::string name, method;    ///< "GPTQ, 4 bits"
+  std::string_view library{};  ///< see CodeKind
   std::vector<std::int64_t> shape{};
   std::vector<std::size_t> axes{};  ///< see StoredTensor: the integers come in this order
   PackedIntegers integers{};        ///< in the order of the file

@@ -16,6 +16,11 @@ void read_bitsandbytes(FileParts& parts);
 void read_compressed_tensors(FileParts& parts);
 void read_integers(FileParts& parts);
 void read_scaled_codes(FileParts& parts);
+/// Leaves out what was read and the configuration contradicts.
+void compare_with_configuration(FileParts& parts);
+/// Leaves out FP8 whose scales may lie elsewhere: in a state of its module, in a list, behind a
+/// configuration.
+void refuse_codes_with_states(FileParts& parts);
 /// Leaves out what has a scale beside it and is of no layout above.
 void refuse_unknown_codes(FileParts& parts);
 
@@ -33,6 +38,8 @@ inline constexpr std::array quantized_layouts{
     QuantizedLayout{"compressed-tensors", read_compressed_tensors},
     QuantizedLayout{"integers with scales", read_integers},
     QuantizedLayout{"codes with scales", read_scaled_codes},
+    QuantizedLayout{"what the configuration says", compare_with_configuration},
+    QuantizedLayout{"codes whose scales lie elsewhere", refuse_codes_with_states},
     QuantizedLayout{"layouts that are not known", refuse_unknown_codes},
 };
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,14 @@
 #include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
+
+/// Codes of a tensor as its bytes show them, for what a configuration says of them.
+struct CodeKind {
+  std::string_view library{};  ///< "GPTQ", "AWQ", ...; empty where several write the same parts
+  unsigned bits = 0;           ///< bits of a code; 0: no configuration tells of them
+  bool are_integers = false;
+  std::int64_t inputs = 0, groups = 0;  ///< along the inputs; 0 groups: scales of other blocks
+};
 
 class QuantizedTensor {
  public:
@@ -24,6 +33,9 @@ class QuantizedTensor {
   [[nodiscard]] const StoredTensor& stored() const { return stored_; }
   /// The numbers from element `first` on.
   virtual void read(const TensorFile& file, std::int64_t first, std::span<float> values) const = 0;
+  [[nodiscard]] virtual CodeKind kind() const { return {}; }
+  /// Whether every code is an integer of so many bits, whatever it is stored in.
+  [[nodiscard]] virtual bool fit_in(const TensorFile& /*file*/, unsigned /*bits*/) const { return false; }
   /// Goes over all codes.
   [[nodiscard]] virtual BlockFindings findings(const TensorFile& file) const = 0;
   /// The largest magnitude that each block of scales stands for, half a step above its largest code; empty

@@ -1,6 +1,9 @@
 // Which tensors of a file are scales of a payload: by stem and by the word in the rest of the name.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +37,18 @@ struct CompanionsByRole {
   std::vector<Companion> scales, wholes, zeros, unknown;
   std::vector<std::string> activations;
 
+  /// Why a companion may do something else than multiply; empty where none may.
+  [[nodiscard]] std::string why_more_than_factors(const FileParts& parts) const;
   /// Takes all of them from the file.
   void take_all(FileParts& parts) const;
 };
 [[nodiscard]] CompanionsByRole companions_by_role(const FileParts& parts, const std::string& name);
+
+template <std::size_t count>
+[[nodiscard]] bool has_any_word(std::string_view text, const std::array<std::string_view, count>& words) {
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
 
 /// Whether the last part of a name has the word.
 [[nodiscard]] bool is_named_scale(std::string_view name);
