@@ -56,6 +56,13 @@ class Bench(unittest.TestCase):
         self.assertEqual((case["unit"], case["against"]), ("GB/s", "safetensors"))
         self.assertGreater(case["ratio"], 0.5)
 
+    def test_the_first_axis_is_counted_at_half_of_the_speed_of_the_last_at_least(self):
+        result = bench("formats_axis_0", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (case,) = json.loads(result.stdout)["cases"]
+        self.assertEqual((case["unit"], case["against"]), ("GB/s", "the last axis"))
+        self.assertGreater(case["ratio"], 0.5)
+
     def test_every_rounding_and_kind_of_product_has_a_case(self):
         listed = json.loads(subprocess.run([PROGRAM, "list", "roundings", "--json"], capture_output=True, text=True).stdout)
         roundings = [entry["name"] for entry in listed["roundings"] if entry["name"] != "nearest_even"]

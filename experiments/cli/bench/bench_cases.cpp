@@ -19,6 +19,7 @@
 #include "experiments/cli/bench/bench_batch.hpp"
 #include "experiments/cli/bench/bench_checkpoint.hpp"
 #include "experiments/cli/bench/bench_cuda.hpp"
+#include "experiments/cli/bench/bench_formats.hpp"
 #include "experiments/cli/bench/bench_products.hpp"
 #include "experiments/cli/bench/bench_training.hpp"
 #include "lib/nn/elementary.hpp"
@@ -166,6 +167,8 @@ constexpr std::array cases{
     BenchCase{"analyze", "counting, lost energy and cosine to FP16, as of each tensor", summarising},
     BenchCase{"read_checkpoint", "64 MiB in 8 tensors from the archive that torch.save writes",
               bench_checkpoint},
+    BenchCase{"formats_axis_0", "counting three block formats along the first axis of a matrix in a file",
+              bench_formats_along_first_axis},
     BenchCase{"exp", "of an array", [] { return function_of_array(Elementary::exp); }},
     BenchCase{"log", "of an array", [] { return function_of_array(Elementary::log); }},
     BenchCase{"tanh", "of an array", [] { return function_of_array(Elementary::tanh); }},

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -14,6 +13,8 @@
 #include <halfscope/io/file.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 #include <halfscope/io/tensor_file.hpp>
+
+#include "experiments/cli/bench/bench_folder.hpp"
 
 namespace halfscope {
 namespace {
@@ -102,30 +103,10 @@ void read_all(const std::filesystem::path& path) {
     throw RuntimeFailure(fmt::format("{} elements were read", elements));
 }
 
-/// A folder of its own, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "halfscope-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw RuntimeFailure("cannot make a folder: " + name);
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace
 
 BenchResult bench_checkpoint() {
-  const Folder folder;
+  const BenchFolder folder;
   const auto checkpoint = folder / "model.pt", plain = folder / "model.safetensors";
   {
     const SafetensorsFile state = made_state();
