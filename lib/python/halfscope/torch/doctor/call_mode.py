@@ -110,6 +110,8 @@ class CallMode(TorchFunctionMode):
             names = ("gradient", "retain_graph", "create_graph", "inputs")
             given = {**dict(zip(names, args[1:])), **kwargs}
             given["grad_tensors"] = given.pop("gradient", None)
+            if given["grad_tensors"] is None and args[0].numel() == 1:  # made by PyTorch it may be a call of the step
+                given["grad_tensors"] = torch.ones_like(args[0])
             with self:
                 return torch.autograd.backward(args[0], **given)
         return func(*args, **kwargs)

@@ -14,8 +14,9 @@ from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import current_node, node_number, storage_key
 
 # Fills make an infinity on purpose.
-_FILLS_NAMES = "full fill masked_fill index_fill where scalar_tensor full_like new_full empty zeros clone _to_copy copy"
+_FILLS_NAMES = "full fill masked_fill index_fill where scalar_tensor full_like new_full zeros clone _to_copy copy"
 _FILLS = frozenset(_FILLS_NAMES.split())
+_UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class FirstNotFinite:
         self._first: dict[tuple[bool, bool], Origin] = {}  # by backward pass and NaN, in the order in which they came
 
     def __call__(self, name: str, args: tuple, result: Any) -> None:
+        if name in _UNWRITTEN:  # whatever the memory held before
+            return
         results = [each for each in floats_in(result) if lies_in_memory(each)]
         if not any(not bool(each.isfinite().all()) for each in results):
             return

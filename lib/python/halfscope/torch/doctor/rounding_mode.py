@@ -19,7 +19,7 @@ from halfscope.torch.doctor.nested_tensors import lies_in_memory
 from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
-from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key
+from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key, without_function_modes
 from halfscope.torch.tensors.storages import storage_of, stored
 from halfscope.torch.tensors.trees import floats
 
@@ -143,7 +143,10 @@ class RoundingMode(TorchDispatchMode):
         self.see: Callable[[str, tuple, Any], None] | None = None  # after each operation
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
+        with without_function_modes():  # before PyTorch 2.5 a backward pass has them on
+            return self._dispatch(func, args, kwargs or {})
+
+    def _dispatch(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         rule = _rule(func)
         if rule.is_untouched:
             return func(*args, **kwargs)
