@@ -30,7 +30,8 @@ def told(about: Examination, course: Course) -> Diagnosis:
     others = [words for place, words in ties.items() if place not in healed]
     harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
     findings = [
-        _advice(about, remedy, ties, harm if index == 0 else "") for index, remedy in enumerate(course.remedies)
+        _advice(about, remedy, ties, harm if index == 0 else "", is_alone=len(course.remedies) == 1)
+        for index, remedy in enumerate(course.remedies)
     ]
     spread = ""
     if course.is_spread:
@@ -57,7 +58,7 @@ def undecided(about: Examination) -> Diagnosis:
     return Diagnosis(about=extent(about), alarms=tuple(about.alarms), spread=spread, runs=about.program.runs)
 
 
-def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm: str) -> Advice:
+def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm: str, is_alone: bool) -> Advice:
     """ties: clauses on decisions, by place. harm: what the fault does to the outcome."""
     candidate = remedy.candidate
     exact = about.exact.outcome.loss
@@ -68,7 +69,7 @@ def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm
         sure += "; and again on slightly smaller inputs"
     causes = state_words(about) if candidate.family == "state" else _cause_words(about, remedy.group)
     why = "; ".join(filter(None, [causes, *(words for place, words in ties.items() if place in remedy.group), harm]))
-    place = _own_overflow(about) if candidate.family == "state" else candidate.place
+    place = _own_overflow(about) if candidate.family == "state" and is_alone else candidate.place
     return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(place))
 
 
