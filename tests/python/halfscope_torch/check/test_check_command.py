@@ -39,6 +39,10 @@ def sparse():
     return table, lambda: table(torch.tensor([1])).square().mean()
 
 
+def transformed():
+    return model, lambda: torch.func.vmap(lambda row: model(row).sum())(inputs).square().mean()
+
+
 def one():
     return (model,)
 
@@ -90,12 +94,18 @@ def test_a_step_with_sparse_gradients_is_looked_at(script: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_a_step_that_cannot_be_looked_at_ends_with_3(script: Path) -> None:
+    done = command(f"{script}:transformed")
+    assert done.returncode == 3 and done.stdout.startswith("Not known: "), done.stdout
+    assert "a step within torch.func's vmap, grad or jvp" in " ".join(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["SCRIPT:nothing"], "SCRIPT: nothing() returns a value of type NoneType; give SCRIPT.py:FUNCTION, whose"),
         (["SCRIPT:one"], "SCRIPT: one() returns 1 value; give"),
-        (["SCRIPT:failing"], "train.py:30: RuntimeError: no data in this folder"),
+        (["SCRIPT:failing"], "train.py:34: RuntimeError: no data in this folder"),
         (["SCRIPT:absent"], "SCRIPT: it has no function absent; give"),
         (["SCRIPT:value"], "SCRIPT: it has no function value; give"),
         (["absent.py"], "absent.py: no such file; give"),
