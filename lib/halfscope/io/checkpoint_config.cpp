@@ -1,7 +1,6 @@
 // Reads settings of Hugging Face's configurations; a file that is none of theirs says nothing.
 #include <halfscope/io/detail/checkpoint_config.hpp>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/json/json_lines.hpp>
+#include <halfscope/io/layouts/detail/scale_names.hpp>
 
 namespace halfscope {
 namespace {
@@ -68,8 +68,7 @@ class WeightSettings {
   /// Settings of inputs, outputs and caches, which are no weights'.
   static bool is_of_activations(const std::string& key) {
     constexpr std::array<std::string_view, 4> words{"activation", "input", "output", "kv_cache"};
-    return std::ranges::any_of(words,
-                               [&](std::string_view word) { return key.find(word) != std::string::npos; });
+    return has_any_word(key, words);
   }
 
   bool take_bits(const Json& object) {
@@ -77,7 +76,9 @@ class WeightSettings {
     bool has_any = false;
     for (const char* const key : {"bits", "num_bits", "w_bit", "wbits", "weight_bits"}) {
       const Json bits = object.value(key, Json());
-      if (is_integer(bits)) has_any = stated_.bits.insert(bits.get<std::int64_t>()).second || true;
+      if (!is_integer(bits)) continue;
+      stated_.bits.insert(bits.get<std::int64_t>());
+      has_any = true;
     }
     for (const auto& [key, bits] : {std::pair("load_in_4bit", 4), std::pair("load_in_8bit", 8)})
       if (object.value(key, Json()) == true) stated_.bits.insert(bits);
@@ -126,15 +127,12 @@ StatedQuantization quantization_beside(const std::filesystem::path& file) {
   std::string source = "config.json";
   for (const char* const key : {"quantization_config", "compression_config"})
     if (model.is_object() && !config.is_object()) config = model.value(key, Json());
-  const auto is_of_gptq = [&] {
-    return config.is_object() && config.value("quant_method", Json()) == "gptq";
-  };
   const auto take_file = [&](const char* name, const Json& other) {
     config = other;
     source = name;
   };
   const Json own = object_beside(file, "quantize_config.json");
-  bool is_gptq = is_of_gptq();
+  bool is_gptq = config.is_object() && config.value("quant_method", Json()) == "gptq";
   if (!config.is_object() || (is_gptq && !config.contains("checkpoint_format") && own.is_object())) {
     take_file("quantize_config.json", own);
     is_gptq = config.is_object() && config.contains("bits");
