@@ -101,7 +101,7 @@ def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
 
 def _optimizers(given: Any) -> list[torch.optim.Optimizer]:
     try:
-        return optimizers_of(given if isinstance(given, Iterable) or hasattr(given, "step") else [given], "check")
+        return optimizers_of(given, "check")
     except TypeError:
         raise TypeError(
             f"check: optimizer is of type {type(given).__name__}; give an optimizer of PyTorch, or a list of them"

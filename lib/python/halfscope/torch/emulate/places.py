@@ -88,7 +88,7 @@ class Places:
     @property
     def in_forward(self) -> bool:
         """Whether the model's forward pass runs, a recomputed one too."""
-        return bool(self._stack) or (self._backward_depth > 0 and self.is_recomputing())
+        return bool(self._stack) or self.is_recomputing()
 
     def count(self, place: Place, operation: str, site: Site | None) -> int:
         """How many times the module's call has had an operation, this time too; site: its line, or None.
