@@ -43,8 +43,9 @@ def _of_module(name: str, module: torch.nn.Module, formats: LintFormats) -> Iter
     source = source_of(module)
     yield from _attributes(name, module, source, formats.constants)
     yield from _averages(name, module, formats.operations)
-    yield from _added_weights(name, module, source, formats)
     if source is not None and not source.is_fp32:
+        yield from _beside_1(name, module, source, formats)
+        yield from _added_weights(name, module, source, formats)
         yield from _numbers(name, source, formats)
 
 
@@ -73,7 +74,7 @@ def _numbers(name: str, source: Source, formats: LintFormats) -> Iterator[Findin
     """Constants and powers in `forward`."""
     format = formats.constants
     for value, site in source.numbers:
-        sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
+        sure = _unrun(site)
         change = f"write {{limit}} for {value:g}, or compute this in FP32"
         asked = Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure, site)
         yield from check(asked, format)
@@ -112,18 +113,21 @@ def _near_1(name: str, value: float, format: Format, sure: str, site: Place | No
     )
 
 
-def _added_weights(
-    name: str, module: torch.nn.Module, source: Source | None, formats: LintFormats
-) -> Iterator[Finding]:
-    """Weights that lose their digits beside a constant, 1 + w; and an eps beside it, 1 - eps."""
-    if source is None or source.is_fp32:
-        return
+def _unrun(site: Place) -> str:
+    return f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
+
+
+def _beside_1(name: str, module: torch.nn.Module, source: Source, formats: LintFormats) -> Iterator[Finding]:
+    """An attribute that is lost beside 1, such as 1 - eps."""
     for key, constant, sign, site in source.sums:
         value = getattr(module, key, None)
         near = constant + sign * value if type(value) is float else 0.0
         if abs(constant) == 1 and _is_lost_beside_1(near, formats.constants):
-            sure = f"read in {site}, which was not run: halfscope.torch.diagnose says whether a step meets it"
-            yield _near_1(f"{name}.forward", near, formats.constants, sure, site)
+            yield _near_1(f"{name}.forward", near, formats.constants, _unrun(site), site)
+
+
+def _added_weights(name: str, module: torch.nn.Module, source: Source, formats: LintFormats) -> Iterator[Finding]:
+    """Weights that lose their digits beside a constant, 1 + w."""
     for key, constant, sign, site in source.sums:
         weight = getattr(module, key, None)
         if not isinstance(weight, torch.nn.Parameter) or weight.device.type == "meta" or not weight.numel():
