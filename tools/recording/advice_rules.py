@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 from recording.advice_tasks import NARROW, Task, read_tasks
-from recording.student import student_95
+from recording.student import half_interval
 from recording.text_tables import aligned
 
 Z_95 = 1.96  # standard deviations of a normal distribution
@@ -45,8 +45,7 @@ def best_constant(tasks: list[Task]) -> int:
 def interval(values: Iterable[float], digits: int, unit: float = 1) -> str:
     """The mean over tasks with its 95 % interval."""
     scaled = [unit * value for value in values]
-    half = student_95(len(scaled) - 1) * stdev(scaled) / len(scaled) ** 0.5
-    middle = mean(scaled)
+    half, middle = half_interval(scaled), mean(scaled)
     return f"{middle:.{digits}f} ({middle - half:.{digits}f} .. {middle + half:.{digits}f})"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import expm1, log
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
-from recording.student import student_95
+from recording.student import half_interval
 from recording.text_tables import aligned
 
 HEAD = ("arm", "beside", "behind by", "95 % interval", "detectable", "seeds")
@@ -38,8 +38,7 @@ def paired(arm: dict, baseline: dict, ratio: bool, lower_is_better: bool) -> Pai
         return None
     sign = 1 if lower_is_better else -1
     differences = [log(a / b) if ratio else a - b for a, b in finished]
-    half = student_95(len(differences) - 1) * stdev(differences) / len(differences) ** 0.5
-    middle = mean(differences)
+    half, middle = half_interval(differences), mean(differences)
     ends = [sign * (expm1(x) if ratio else x) for x in (middle, middle - half, middle + half)]
     return Paired(ends[0], min(ends), max(ends), len(finished))
 
