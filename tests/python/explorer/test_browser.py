@@ -12,8 +12,9 @@ from halfscope import _core
 from halfscope.plotting.drawings import draw
 from halfscope.report import report_page
 from halfscope.report.section import section_of
-from halfscope.results import Experiment
+from halfscope.results import Experiment, read_experiment
 from hostile_names import HOSTILE
+from recording.source_tree import RECORDED
 
 pytestmark = pytest.mark.browser
 
@@ -147,6 +148,16 @@ def test_fits_the_screen(open_tab: object, gradients: dict, detection: Experimen
         assert (brightness[0] < brightness[1]) == (colours == "dark")
         letters = tab.page.locator(".explorer .histogram text").first.evaluate("e => e.getBoundingClientRect().height")
         assert letters >= 10
+
+
+@pytest.mark.parametrize("name", ["bert-finetuning", "detection-loss-scale", "scaler-comparison", "where-master-copy"])
+def test_the_first_table_of_a_report_fits_1280_pixels(open_tab: object, name: str) -> None:
+    """Recorded experiments with the most columns, the longest names and the most arms."""
+    recorded = read_experiment(RECORDED / "cpu" / name)
+    tab = open_tab(report_page([section_of(recorded, [])]), viewport={"width": 1280, "height": 900})
+    table = tab.page.locator(".scroll").first
+    assert table.locator("thead th").count() >= 7
+    assert table.evaluate("e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth")
 
 
 def test_a_report_moves(open_tab: object, detection: Experiment) -> None:
