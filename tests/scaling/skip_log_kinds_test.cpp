@@ -130,13 +130,14 @@ TEST_CASE("losses of evaluations tell nothing of the weights", "[skip_log]") {
   CHECK(read_log({trained[0], "step 2: train loss: nan"}).lost);
 }
 
-TEST_CASE("steps with lines of two scalers are named", "[skip_log]") {
+TEST_CASE("steps with lines of two scalers are refused", "[skip_log]") {
   Lines lines;
   for (int step = 1; step <= 4; ++step) {
     lines.push_back(fmt::format("[G] step={} loss_scale=65536", step));
     lines.push_back(fmt::format("[D] step={} loss_scale=1024", step));
   }
-  CHECK(has_note(read_log(lines), "Lines of one step have different scales, as lines 1 and 2 have"));
+  check_says(message_of<InvalidArgument>([&] { (void)read_log(lines); }),
+             {"lines of one step have different scales, as lines 1 and 2 have"});
   CHECK_FALSE(has_note(read_log({lines[0], lines[0], lines[2]}), "different scales"));
 }
 

@@ -17,7 +17,8 @@ namespace halfscope {
 namespace {
 
 /// Scales of the steps, and the one that the last step leaves where that is another.
-std::string recorded_scales(const RecordedRun& run) {
+std::string recorded_scales(const SkipLog& log, const RecordedRun& run) {
+  if (log.uneven) return "-";
   const std::string steps = scales_over_time(run.scales);
   if (!run.next_scale || *run.next_scale == run.scales.back()) return steps;
   return fmt::format("{}, then {:.3g}", steps, std::log2(*run.next_scale));
@@ -29,7 +30,8 @@ Cell skips_of(const SkipLog& log, std::int64_t skips) {
   const std::int64_t least = skips + log.skipped_in_holes;
   if (log.open_steps > 0) return {fmt::format("at least {}", least), least};
   if (log.unknown_steps > 0) return {least > 0 ? fmt::format("at least {}", least) : "unknown", least};
-  if (log.hidden_skips > 0) return {fmt::format("{} to {}", skips, skips + log.hidden_skips), skips};
+  const std::int64_t most = log.missing == 0 ? log.most_skipped().value_or(skips) : skips + log.hidden_skips;
+  if (most > skips) return {fmt::format("{} to {}", skips, most), skips};
   return count_cell(skips);
 }
 
@@ -40,9 +42,22 @@ std::vector<Cell> recorded_row(const SkipLog& log, const RecordedRun& run) {
           none,
           skips_of(log, std::ssize(run.skips)),
           run.skips.empty() ? none : count_cell(run.skips.back()),
-          recorded_scales(run),
+          recorded_scales(log, run),
           count_cell(run.first_at_final_scale),
           none};
+}
+
+/// "at least 3", "3 to 4", "3".
+std::string words_of_skips(const SkipLog& log) {
+  const std::int64_t least = log.restart ? log.restart->skipped : log.skipped + log.skipped_in_holes;
+  if (log.unknown_steps > 0 || log.open_steps > 0 || log.restart) return fmt::format("at least {}", least);
+  const std::int64_t most = log.most_skipped().value_or(least) - log.missing;
+  return most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least);
+}
+
+std::string words_of_steps(const SkipLog& log) {
+  if (!log.numbers_steps) return fmt::format("{} entries without numbers of steps", log.step_count());
+  return fmt::format("{} step{}", log.step_count(), log.step_count() == 1 ? "" : "s");
 }
 
 Table table_of(const SkipLog& log, const RecordedRun& run, const std::vector<SkipLogOutcome>& outcomes) {
@@ -145,12 +160,10 @@ void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   print_note(verdict_of(log));
   print_reproduction(run);
   print_note(fmt::format(
-      "{}: {} step{}, {}{} of them skipped. A skipped step overflows at its loss scale S and above; below S "
+      "{}: {}, {} of them skipped. A skipped step overflows at its loss scale S and above; below S "
       "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
       "that bound, and with 'any' of them the outcome is the same.",
-      title_of(log), log.step_count(), log.step_count() == 1 ? "" : "s",
-      log.unknown_steps > 0 || log.open_steps > 0 || log.restart ? "at least " : "",
-      log.restart ? log.restart->skipped : log.skipped + log.skipped_in_holes,
+      title_of(log), words_of_steps(log), words_of_skips(log),
       log.has_scaler
           ? "For any other step whose line tells that it was not skipped max|g| is at most 65504/S, and at "
             "most the "

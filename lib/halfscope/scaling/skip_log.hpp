@@ -70,6 +70,12 @@ struct PossibleRestart {
   std::int64_t skipped = 0;      ///< steps behind it
 };
 
+/// Scales that change by different factors, as a mean does, and that of a scaler that follows the gradients.
+struct UnevenScales {
+  LogLines lines;              ///< two of the changes
+  double first = 1, last = 1;  ///< their factors
+};
+
 /// A log's steps, ascending. Steps between two of them without a hole were not skipped, and have the scale of
 /// the last one before them that was not.
 struct SkipLog {
@@ -132,9 +138,13 @@ struct SkipLog {
   /// The first line with a scale that is infinite, NaN, 0 or negative, and that scale.
   std::optional<std::int64_t> bad_scale_line{};
   double bad_scale = 0;
+  std::optional<UnevenScales> uneven{};
+  /// The name of the scale that was read, where lines have others beside it.
+  std::string only_scale{};
   /// A name that may be that of a loss scale, and is not read as one; and its first line.
   std::string other_scale{};
   std::int64_t other_scale_line = 0;
+  bool is_other_unreadable = false;  ///< it is a known name, behind which no number stands
   /// The last line has no end: it was left out.
   std::optional<std::int64_t> cut_line{};
   /// Steps of the longest window that a line stands for.

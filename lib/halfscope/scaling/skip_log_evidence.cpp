@@ -29,9 +29,11 @@ bool is_bad(const IterationLine& line) {
   return has_bad_norm(line) || line.not_finite > 0 || (has_bad_loss(line) && !has_good_norm(line));
 }
 
-/// Whether it shows that the weights before its step were finite.
+/// Whether it shows that the weights before its step were finite. A loss of 0 beside a norm that is not
+/// finite may be what a filter leaves.
 bool shows_life(const IterationLine& line) {
-  return has_good_norm(line) || (line.loss && std::isfinite(*line.loss) && !is_filtered_out(line));
+  const bool is_filtered_zero = is_filtered_out(line) || (line.loss && *line.loss == 0 && has_bad_norm(line));
+  return has_good_norm(line) || (line.loss && std::isfinite(*line.loss) && !is_filtered_zero);
 }
 
 class Evidence {

@@ -44,6 +44,12 @@ class IterationLog {
     const std::int64_t told = std::max<std::int64_t>(
         {1, first.line.skipped.value_or(0), std::ssize(first.overflows) - first.uncounted()});
     begin_ = std::max<std::int64_t>(0, first.line.iteration - (interval_ > 0 ? interval_ : told));
+    // Steps that are counted from 0 on: none bounds what the first of them was.
+    const bool may_be_update = first.line.iteration == 0 && !first.line.skipped && !has_lines_;
+    if (may_be_update) {
+      ++log_.unseen_steps;
+      log_.counts_skips = false;
+    }
   }
 
   void add(const CountedIterations& counted) {
@@ -253,6 +259,7 @@ void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) 
 
 SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::vector<OverflowLine>& rest) {
   SkipLog log;
+  leave_uneven_scales(iterations, log);
   place_flags(iterations);
   settle_losses(iterations, log);
   const bool overflows = has_overflow_lines(iterations);
@@ -261,7 +268,8 @@ SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::
   log.has_scaler = tells_of_scaler(iterations) || !rest.empty();
   IterationLog steps(iterations, log);
   for (const CountedIterations& counted : iterations) steps.add(counted);
-  if (!log.counts_skips && rest.empty()) log.most_by_rule = most_by_rule(iterations, log);
+  if (!log.counts_skips && !log.steps.empty() && rest.empty())
+    log.most_by_rule = most_by_rule(iterations, log);
   note_lines(iterations, log);
   if (rest.empty()) return log;
   log.restart = possible_restart(log, {log.next_scale.value_or(0), steps.interval()}, rest);

@@ -9,6 +9,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/core/escape.hpp>
+#include <halfscope/scaling/detail/log_fields.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
 
 namespace halfscope {
@@ -129,6 +130,7 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                          },
                          [&](const std::string& note) { notes_.push_back(note); },
                          [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); },
+                         [&](std::string_view name) { only_scale_ = name; },
                          [&](const std::string& why) {
                            if (rejected_.empty()) rejected_ = fmt::format("line {} {}", number_, why);
                          }};
@@ -151,6 +153,7 @@ void SkipLogReader::event_file(std::string_view bytes, const LogColumns& columns
   };
   sink.note = [&](const std::string& note) { notes_.push_back(note); };
   sink.other_scale = [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); };
+  sink.only_scale = [&](std::string_view name) { only_scale_ = name; };
   sink.reject = [&](const std::string& why) { rejected_ = why; };
   if (read_tensorboard(bytes, columns, sink) == LineEnd::cut)
     notes_.emplace_back("The file ends within a record, which is left out.");
@@ -209,8 +212,12 @@ SkipLog SkipLogReader::finish() const {
   }
   SkipLog log = steps();
   log.lines = {first_line_, last_line_};
-  log.other_scale = other_scale_;
+  const bool has_scale = std::ranges::any_of(
+      iterations_, [](const CountedIterations& counted) { return counted.line.scale.has_value(); });
+  log.is_other_unreadable = is_scale_name(other_scale_);
+  if (!(has_scale && log.is_other_unreadable)) log.other_scale = other_scale_;
   log.other_scale_line = other_scale_line_;
+  log.only_scale = only_scale_;
   log.cut_line = cut_line_;
   log.stopped_line = stopped_line_;
   log.minimum_line = minimum_line_;
@@ -222,8 +229,7 @@ SkipLog SkipLogReader::finish() const {
                     repeated_));
   if (2 * other_scales_ > std::ssize(iterations_))
     log.notes.push_back(fmt::format(
-        "Lines of one step have different scales, as lines {} and {} have: the last of each step is "
-        "read. Give the lines of one scaler alone.",
+        "Lines of one step have different scales, as lines {} and {} have: the last of each step is read.",
         first_other_scale_.first, first_other_scale_.last));
   if (runs_ > 0)
     log.notes.push_back(fmt::format(
@@ -240,6 +246,11 @@ SkipLog SkipLogReader::steps() const {
         "its steps go down from line to line to step {} in line {}, the newest first; sort the lines by "
         "step",
         iterations_.back().line.iteration, iterations_.back().line.line));
+  if (has_several_scales())
+    throw InvalidArgument(fmt::format(
+        "lines of one step have different scales, as lines {} and {} have, and those of the next step have "
+        "them again: several scalers, or scales of layers; give the lines of one alone",
+        first_other_scale_.first, first_other_scale_.last));
   const bool counts_alone = counted_.empty() && !iterations_.empty() && iterations_.back().line.is_numbered &&
                             (!all_.empty() || stopped_line_);
   if (counts_alone || std::ranges::any_of(iterations_, tells_something)) {
@@ -266,6 +277,9 @@ std::string SkipLogReader::why_nothing() const {
   if (is_empty_) return "the file is empty";
   if (!rejected_.empty()) return rejected_;
   if (known_) return fmt::format("it is {}", known_->description);
+  if (is_scale_name(other_scale_))
+    return fmt::format("no number stands behind '{}' in line {}; print scaler.get_scale() as it is",
+                       escaped(other_scale_), other_scale_line_);
   if (!other_scale_.empty())
     return fmt::format(
         "no name of its is known for a loss scale, and '{0}' may be one (line {1}): --columns "

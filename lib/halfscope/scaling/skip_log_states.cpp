@@ -59,6 +59,7 @@ bool SkipLogReader::repeats(const IterationLine& line) const {
 /// Printed twice, or no step was taken since.
 void SkipLogReader::merge_last(const IterationLine& line) {
   CountedIterations& last = iterations_.back();
+  if (line.scale && first_of_step_ == last.line.scale && line.scale != last.line.scale) ++differing_;
   if (line.scale && last.line.scale && *line.scale != *last.line.scale && other_scales_++ == 0)
     first_other_scale_ = {last.line.line, line.line};
   last.line = merged(last.line, line);
@@ -71,6 +72,9 @@ void SkipLogReader::add_once(const IterationLine& line) {
   if (line.iteration != last) ++states_;
   if (line.iteration < last) ++falls_;
   if (!iterations_.empty() && iterations_.back().line.iteration == line.iteration) return merge_last(line);
+  const bool is_next = !iterations_.empty() && line.iteration > last && line.scale && first_of_step_;
+  if (is_next && line.scale == first_of_step_ && line.scale != iterations_.back().line.scale) ++returns_;
+  first_of_step_ = line.scale;
   std::optional<std::vector<OverflowLine>> repeated;  // by the first line that stands again
   for (; !iterations_.empty() && iterations_.back().line.iteration >= line.iteration; iterations_.pop_back())
     repeated = std::move(iterations_.back().overflows);

@@ -158,7 +158,7 @@ std::string say_holes(const SkipLog& log) {
 }
 
 std::string say_no_skip(const SkipLog& log) {
-  if (log.open_steps > 0) return "No line tells of a skipped step.";
+  if (log.open_steps > 0 || log.uneven) return "No line tells of a skipped step.";
   if (log.unknown_steps > 0) return "No step that the log tells of was skipped.";
   if (log.counts_skips) return "No step was skipped.";
   const std::string fall = log.seam_line
@@ -213,6 +213,9 @@ std::string say_no_scaler(const SkipLog& log) {
   if (log.other_scale.empty())
     return "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
            "smallest scale would print the same.";
+  if (log.is_other_unreadable)
+    return fmt::format("No loss scale was read: no number stands behind '{}' in line {}.",
+                       escaped(log.other_scale), log.other_scale_line);
   return fmt::format(
       "No loss scale was read: '{0}' may be one (line {1}); --columns loss_scale={0} reads it.",
       escaped(log.other_scale), log.other_scale_line);
@@ -235,9 +238,11 @@ std::string_view title_of(const SkipLog& log) {
 }
 
 std::string verdict_of(const SkipLog& log) {
-  std::string text = log.has_scaler ? say_skips(log) + say_holes(log) + say_open(log) + say_restart(log)
+  std::string text = log.has_scaler ? say_skips(log) + say_unseen(log) + say_holes(log) + say_open(log) +
+                                          say_uneven(log) + say_restart(log)
                                     : say_no_scaler(log);
-  text += say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_ends(log) + say_lines(log);
+  text += say_only_scale(log) + say_bad_scale(log) + say_disproved(log) + say_lost(log) + say_ends(log) +
+          say_lines(log);
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <halfscope/core/escape.hpp>
+
 namespace halfscope {
 namespace {
 
@@ -104,6 +106,31 @@ std::string say_bad_scale(const SkipLog& log) {
                                    ? "it was halved until nothing was left: every step overflows"
                                    : "such a scale is none";
   return fmt::format(" The loss scale is {:g} in line {}: {}.", log.bad_scale, *log.bad_scale_line, why);
+}
+
+std::string say_uneven(const SkipLog& log) {
+  if (!log.uneven) return "";
+  const auto& [lines, first, last] = *log.uneven;
+  return fmt::format(
+             " The loss scale changes by different factors, {:.3g} in line {} and {:.3g} in line {}: it is a "
+             "mean, or follows the gradients, and none of its falls is read as a skip.",
+             first, lines.first, last, lines.last) +
+         (log.open_steps > 0 ? std::string() : say_bounds(log)) + " Print scaler.get_scale() at each step.";
+}
+
+std::string say_unseen(const SkipLog& log) {
+  const bool is_said = log.open_steps > 0 || log.restart || log.uneven;
+  if (log.unseen_steps == 0 || log.skipped == 0 || is_said) return "";
+  if (log.unseen_steps == 1)
+    return " Perhaps one more step was skipped, the first: no line before it tells its scale.";
+  return fmt::format(" Perhaps {} more were skipped, whose scale no line before them tells.",
+                     count_of_steps(log.unseen_steps));
+}
+
+std::string say_only_scale(const SkipLog& log) {
+  if (log.only_scale.empty()) return "";
+  return fmt::format(" Other loss scales stand beside '{}', and this is the verdict on that one alone.",
+                     escaped(log.only_scale));
 }
 
 std::string say_restart(const SkipLog& log) {

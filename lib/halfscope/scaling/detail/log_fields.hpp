@@ -34,6 +34,10 @@ enum class LogRole : std::uint8_t {
 
 inline constexpr std::size_t log_roles = 12;
 
+[[nodiscard]] inline bool is_scale_role(LogRole role) {
+  return role == LogRole::scale || role == LogRole::scale_log2;
+}
+
 /// The names that logs give to scales, steps, norms and losses, and those that the user gives.
 class LogNames {
  public:
@@ -63,6 +67,8 @@ class LogNames {
   std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();
 };
 
+/// Whether logs give a loss scale this name.
+[[nodiscard]] bool is_scale_name(std::string_view name);
 /// Whether a word names an evaluation: "val", "Validation".
 [[nodiscard]] bool is_evaluation(std::string_view word);
 

@@ -92,6 +92,8 @@ struct SkipLogSink {
   std::function<void(const std::string&)> note;  ///< for the reader of the verdict
   /// A name that may be that of a loss scale, and its line.
   std::function<void(std::string_view name, std::int64_t line)> other_scale;
+  /// The name of a scale that was read, where others stand beside it.
+  std::function<void(std::string_view name)> only_scale;
   /// Why a line that names a step or a skip is not read: "a step of 1e+18: ...".
   std::function<void(const std::string&)> reject;
 };

@@ -18,18 +18,18 @@ namespace halfscope {
 }
 
 [[nodiscard]] inline bool is_value_role(LogRole role) {
-  return role == LogRole::scale || role == LogRole::scale_log2 || role == LogRole::norm ||
-         role == LogRole::loss;
+  return is_scale_role(role) || role == LogRole::norm || role == LogRole::loss;
 }
 
 /// The first field of each role.
 struct LogRecord {
   std::int64_t line = 0;
-  bool is_told = false;      ///< a step of the run, whatever its values tell
-  bool has_scaler = false;   ///< prints a scale that is none of a step
-  bool has_means = false;    ///< its norm and loss are means over the steps since the record before
-  bool is_filtered = false;  ///< its loss leaves out losses that are not finite
-  bool is_numbered = true;   ///< false: its step is a count of records
+  bool is_told = false;           ///< a step of the run, whatever its values tell
+  bool has_scaler = false;        ///< prints a scale that is none of a step
+  bool has_means = false;         ///< its norm and loss are means over the steps since the record before
+  bool is_filtered = false;       ///< its loss leaves out losses that are not finite
+  bool is_numbered = true;        ///< false: its step is a count of records
+  bool has_other_scales = false;  ///< scales beside the one that is read
   std::array<std::optional<LogField>, log_roles> fields{};  ///< by role
   std::vector<std::string_view> others{};  ///< names of scales, norms and losses that are left out
 
@@ -44,12 +44,12 @@ struct LogRecord {
   [[nodiscard]] bool is_empty() const { return !has_step() && !has_values(); }
   void take(const LogField& field) {
     auto& place = fields[static_cast<std::size_t>(field.role)];
-    if (!place) {
-      place = field;
-      if (field.heads_list && is_value_role(field.role)) others.push_back(field.name);
-    } else if (is_value_role(field.role) && (place->name != field.name || place->value != field.value)) {
+    const bool is_other = place ? place->name != field.name || place->value != field.value : field.heads_list;
+    if (is_other && is_value_role(field.role)) {
       others.push_back(field.name);
+      has_other_scales = has_other_scales || is_scale_role(field.role);
     }
+    if (!place) place = field;
   }
 };
 

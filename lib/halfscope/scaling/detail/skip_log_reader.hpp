@@ -100,6 +100,8 @@ class SkipLogReader {
   void read(std::string_view text, LineEnd end);
   [[nodiscard]] SkipLog steps() const;
   [[nodiscard]] bool is_newest_first() const { return falls_ > 2 && falls_ + 1 == states_; }
+  /// Whether the lines of a step have other scales than each other, and those of the next step the same ones.
+  [[nodiscard]] bool has_several_scales() const { return returns_ > 1 || (returns_ == 1 && differing_ <= 3); }
   void take_other_scale(std::string_view name, std::int64_t line);
   [[noreturn]] void refuse() const;
   [[nodiscard]] std::string why_nothing() const;
@@ -112,6 +114,10 @@ class SkipLogReader {
   bool is_interleaved_ = false;    ///< processes that lag behind print the steps of others again
   std::int64_t other_scales_ = 0;  ///< lines with another scale than the one before of their step
   LogLines first_other_scale_{};
+  std::optional<double> first_of_step_;  ///< the scale of the first line of the last step
+  std::int64_t differing_ = 0;           ///< steps whose lines have different scales
+  std::int64_t returns_ = 0;  ///< such steps behind which the scale is that of their first line again
+  std::string only_scale_;    ///< the name of the scale that was read, where others were left out
   ProgressLog progress_;
   std::vector<LogLineReader> readers_;  ///< one for each format
   bool is_empty_ = true;
@@ -128,6 +134,9 @@ class SkipLogReader {
   std::string rejected_;                 ///< the first line that was rejected, and why
   const LogFormat* known_ = nullptr;     ///< the first format whose sign was seen
 };
+
+/// Takes the scales from lines whose scale changes by different factors: a fall is then no skipped step.
+void leave_uneven_scales(std::vector<CountedIterations>& iterations, SkipLog& log);
 
 /// Makes an overflow at its scale of each line that says that its step overflowed, where that is the scale of
 /// the step; where no lines tell whether it is, or that behind the step, it is left out.

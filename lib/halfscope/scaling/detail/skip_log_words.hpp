@@ -27,6 +27,12 @@ namespace halfscope {
 [[nodiscard]] std::string say_restart(const SkipLog& log);
 /// Exceptions that ended the run.
 [[nodiscard]] std::string say_ends(const SkipLog& log);
+/// Scales that change by different factors.
+[[nodiscard]] std::string say_uneven(const SkipLog& log);
+/// Steps of which no line before them tells the scale, beside skips that are known.
+[[nodiscard]] std::string say_unseen(const SkipLog& log);
+/// Scales that stand beside the one that was read.
+[[nodiscard]] std::string say_only_scale(const SkipLog& log);
 /// A scale that is infinite, NaN, 0 or negative.
 [[nodiscard]] std::string say_bad_scale(const SkipLog& log);
 

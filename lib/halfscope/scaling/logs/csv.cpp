@@ -82,6 +82,7 @@ class ScalarTable {
         columns_.push_back({i, role, std::string(names[i])});
       } else if (!is_step_role(role) && role != LogRole::epoch) {
         others_.emplace_back(names[i]);
+        has_other_scales_ = has_other_scales_ || is_scale_role(role);
       }
       header.take({role, names[i]});
     }
@@ -97,7 +98,7 @@ class ScalarTable {
 
   void row(const LogText& line, const SkipLogSink& sink) {
     const std::vector<std::string_view> cells = cells_of(line.text, separator_);
-    LogRecord record{.line = line.number};
+    LogRecord record{.line = line.number, .has_other_scales = has_other_scales_};
     for (const TableColumn& column : columns_) {
       if (column.place >= cells.size()) continue;
       if (const auto number = number_of(cells[column.place], separator_))
@@ -111,7 +112,7 @@ class ScalarTable {
   std::vector<TableColumn> columns_;
   std::vector<std::string> others_;
   char separator_ = ',';
-  bool first_ = true, is_table_ = false;
+  bool first_ = true, is_table_ = false, has_other_scales_ = false;
 };
 
 }  // namespace

@@ -24,8 +24,9 @@ bool has_one_of(std::string_view name, Names names) {
 }
 
 /// Options of a run, and a spread over runs: not the number itself.
-constexpr std::array<std::string_view, 9> no_values{"__min", "__max",  "window",    "factor", "tolerance",
-                                                    "clip",  "growth", "threshold", "raise"};
+constexpr std::array<std::string_view, 12> no_values{"__min",     "__max", "window",  "factor",
+                                                     "tolerance", "clip",  "growth",  "threshold",
+                                                     "raise",     "inv_",  "inverse", "recip"};
 constexpr std::array<std::string_view, 9> no_value_starts{"max_",  "min_", "initial_", "init_",    "target_",
                                                           "eval_", "old_", "prev_",    "previous_"};
 /// Evaluations, whose losses tell nothing of the weights' gradients.
@@ -38,8 +39,11 @@ constexpr std::array<std::string_view, 13> steps{
     "it",         "step",          "steps",  "iter",    "iteration",  "iters",      "n_iter",
     "iterations", "training_step", "update", "updates", "train_step", "global_iter"};
 constexpr std::array<std::string_view, 4> batches{"batch", "batch_idx", "batch_index", "minibatch"};
-constexpr std::array<std::string_view, 6> scale_ends{"loss_scale",   "lossscale", "grad_scale",
-                                                     "scaler_scale", "gradscale", "loss_scaler_scale"};
+constexpr std::array<std::string_view, 7> scale_ends{"loss_scale",   "lossscale", "grad_scale",
+                                                     "scaler_scale", "gradscale", "loss_scaler_scale",
+                                                     "dynamic_scale"};
+/// A scale that is a mean tells no skips.
+constexpr std::array<std::string_view, 5> means{"avg", "average", "mean", "smooth", "ema_"};
 constexpr std::array<std::string_view, 3> scales{"scale", "amp_scale", "loss_scale_value"};
 constexpr std::array<std::string_view, 6> norm_ends{"grad_norm",     "gradnorm",    "gnorm",
                                                     "gradient_norm", "global_norm", "grad_norm_total"};
@@ -77,6 +81,7 @@ std::string plain_name(std::string_view name) {
   if (is_in_evaluation(text)) return {};
   if (text.ends_with("global_step/max_steps")) return "global_step";
   if (text.starts_with("loss/train")) return "loss";  // Composer's
+  if (text.ends_with("grad/global")) return "grad_norm";
   const std::size_t folder = text.rfind('/') + 1;
   if (folder > 0 && text.substr(folder) == "batch") return {};  // Composer's time
   text.erase(0, folder);
@@ -112,6 +117,7 @@ LogRole usual_role(std::string_view name) {
   if (is_one_of(name, batches)) return LogRole::batch;
   if (name == "epoch" || name == "train") return LogRole::epoch;
   if (ends_with_one_of(without_letter(name), scale_ends)) {
+    if (has_one_of(name, means)) return LogRole::other_scale;
     if (name.starts_with("lg_") || name.starts_with("log2_")) return LogRole::scale_log2;
     return name.starts_with("log_") ? LogRole::none : LogRole::scale;
   }
@@ -123,6 +129,10 @@ LogRole usual_role(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_scale_name(std::string_view name) {
+  return is_scale_role(usual_role(plain_name(name)));
+}
 
 bool is_evaluation(std::string_view word) {
   std::string text(word);

@@ -34,6 +34,7 @@ class TrainerLog {
     for (std::size_t end = text.find('}'); end != std::string_view::npos; end = text.find('}')) {
       members(text.substr(0, end));
       entry_.line = line.number;
+      entry_.is_filtered = true;
       hand_over(std::exchange(entry_, {}), sink);
       text.remove_prefix(end + 1);
     }
@@ -51,7 +52,9 @@ class TrainerLog {
   bool dictionary(const LogText& line, const SkipLogSink& sink) {
     const bool is_object = line.text.find("\"current_steps\"") != std::string_view::npos;
     const std::size_t begin = line.text.find(is_object ? "{\"" : "{'");
-    if (begin == std::string_view::npos) return false;
+    const bool has_rate = has_member(line.text, "'learning_rate'");
+    if (begin == std::string_view::npos || !(is_object || has_rate || has_member(line.text, "'epoch'")))
+      return false;
     fields_.clear();
     find_log_fields(line.text.substr(begin), names_, fields_);
     if (fields_.empty() || is_cut_object(line.text.substr(begin), fields_)) return false;
@@ -65,12 +68,16 @@ class TrainerLog {
       record.take({LogRole::global_step, is_numbered_ ? "the progress bar" : "the count of entries",
                    static_cast<double>(number)});
     }
+    record.is_filtered = is_object || has_rate;
     hand_over(record, sink);
     return true;
   }
 
+  static bool has_member(std::string_view text, std::string_view name) {
+    return text.find(name) != std::string_view::npos;
+  }
+
   void hand_over(LogRecord record, const SkipLogSink& sink) {
-    record.is_filtered = true;
     record.fields[static_cast<std::size_t>(LogRole::epoch)].reset();
     if (!record.has_step()) return;
     record.is_numbered = is_numbered_;

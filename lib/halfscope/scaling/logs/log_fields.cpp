@@ -82,6 +82,7 @@ class LogFieldFinder {
     if (!value || (needs_mark && !has_mark)) return true;
     std::string_view rest = text_.substr(*value);
     const auto number = is_in_list(*value) ? take_any_number(rest) : take_grouped_number(rest);
+    if (is_scale_role(role) && !(number && ends_number(rest))) add_unreadable(known.kept, *value);
     if (!number || is_of_evaluation(begin, role)) return true;
     LogField field{role, known.kept, *number};
     if (role == LogRole::scale && !(take_change(rest, field) && may_be_scale(name, field.value))) return true;
@@ -96,6 +97,11 @@ class LogFieldFinder {
     fields_.push_back(field);
     if (role == LogRole::epoch) take_position(rest, field.name);
     return true;
+  }
+
+  /// The name of a scale behind which no number stands, or one that goes on.
+  void add_unreadable(std::string_view name, std::size_t end) {
+    fields_.push_back({.role = LogRole::other_scale, .name = name, .value = std::nan(""), .end = end});
   }
 
   /// Whether a number stands behind the bracket of a list.

@@ -172,6 +172,7 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
   if (!tells) return;
   note_names(record, sink);
   note_others(record, sink);
+  if (record.has_other_scales && scale_of(record) && sink.only_scale) sink.only_scale(scale_of(record)->name);
   sink.iteration(line);
 }
 

@@ -143,6 +143,7 @@ bool ObjectWalk::close(char bracket, const RecordSink& sink) {
     for (const auto& field : record.fields)
       if (field) open_.back().record.take(*field);
     LogRecord& outer = open_.back().record;
+    outer.has_other_scales = outer.has_other_scales || record.has_other_scales;
     outer.others.insert(outer.others.end(), record.others.begin(), record.others.end());
   }
   return true;
