@@ -98,7 +98,7 @@ class Parts(QuantizedFiles):
                 {"w.weight_scale_inv": ("F32", [1, 1], floats([0.5]))},
             ),
             "mxfp4": ({"w_blocks": ("U8", [2, 1, 16], bytes(32))}, {"w_scales": ("U8", [2, 1], bytes([120, 130]))}),
-            "packed": ({"w.weight": ("U8", [2, 16], bytes(32))}, {"w.weight_scale": ("F8_E4M3", [2, 2], bytes([56] * 4))}),
+            "packed": ({"w.weight": ("U8", [2, 16], bytes(32))}, {"w.weight_scale": ("F8_E8M0", [2, 1], bytes([120] * 2))}),
             "mxfp6": ({"w.weight": ("F6_E3M2", [2, 32], bytes(48))}, {"w.weight_scale": ("F8_E8M0", [2, 1], bytes([120] * 2))}),
         }
         for layout, (payload, scales) in layouts.items():

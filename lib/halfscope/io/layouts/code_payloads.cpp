@@ -67,10 +67,8 @@ class PayloadReader {
           "of shape "
           "{} has others, and may be FP8 or FP6 as bytes",
           to_string(half_shape()), excerpt(scale.name), to_string(source->shape));
-    if (!scale.is_usual && largest_of(*source) > 1)
-      return fmt::format("its scale {}, up to {:g}, may multiply or divide; rename it {} if it multiplies",
-                         excerpt(scale.name), largest_of(*source), excerpt(name_ + "_scale"));
-    const std::string why = sides_.why_more_than_factors(parts_);
+    std::string why = why_it_may_divide(parts_, scale, name_);
+    if (why.empty()) why = sides_.why_more_than_factors(parts_);
     return why.empty() ? why_whole_undecided() : why;
   }
 
@@ -112,21 +110,16 @@ class PayloadReader {
         return fmt::format("{} may be the scale of the whole tensor; rename it {} if it multiplies",
                            excerpt(other.name), excerpt(name_ + "_scale_2"));
     }
-    return "";
-  }
-
-  [[nodiscard]] float largest_of(const CodeSource& source) const {
-    std::vector<float> values(static_cast<std::size_t>(source.elements()));
-    source.read(parts_.file(), 0, values);
-    float largest = 0;
-    for (const float value : values) largest = std::max(largest, std::abs(value));
-    return largest;
+    if (payload_.type == nullptr || payload_.type->bits != 4) return "";
+    const std::string whole = name_ + "_scale_2";
+    return fmt::format("its blocks have scales in E4M3, as NVFP4 has, whose scale of the tensor, {}, is {}",
+                       excerpt(whole), parts_.place_of(whole, name_));
   }
 
   [[nodiscard]] bool is_zero(const std::string& name) const {
     if (const StoredCodes* codes = parts_.find_codes(name)) return parts_.is_all_zero(*codes);
     const auto numbers = parts_.find_numbers(name);
-    return numbers && largest_of(*numbers) == 0;
+    return numbers && parts_.largest_of(*numbers) == 0;
   }
 
   /// Without scales codes are numbers, unless a small tensor that goes by their name might be scales.
@@ -140,6 +133,25 @@ class PayloadReader {
             fmt::format("{} of shape {} may be its scales; rename it {} if it multiplies the codes",
                         excerpt(other.name), to_string(*shape), excerpt(name_ + "_scale")));
       }
+    }
+    look_at_module();
+  }
+
+  /// Numbers of its module that have the shape of scales, whatever they are called, but for biases.
+  void look_at_module() {
+    const std::string module(module_of(name_));
+    if (module.empty() || !name_.ends_with("weight") || payload_.shape.size() < 2) return;
+    for (const std::string& other : parts_.names_with(module)) {
+      const std::string_view leaf = std::string_view(other).substr(module.size());
+      const auto source = parts_.find_numbers(other);
+      const bool may_be = source && leaf.find('.') == std::string_view::npos &&
+                          leaf.find("bias") == std::string_view::npos &&
+                          !source->type_name.starts_with("F8_") && source->elements() < payload_.elements();
+      if (!may_be || !fit_blocks(payload_.shape, source->shape)) continue;
+      parts_.take(other);
+      return refuse_all(
+          fmt::format("{} of shape {} may be its scales; rename it {} if it multiplies the codes",
+                      excerpt(other), to_string(source->shape), excerpt(name_ + "_scale")));
     }
   }
 
@@ -166,6 +178,16 @@ bool is_eight_bits(DType type) {
   return type == DType::f8_e4m3 || type == DType::f8_e5m2;
 }
 
+/// Whether a module has integers in rows and columns.
+bool has_integers(const FileParts& parts, std::string_view module) {
+  if (module.empty()) return false;
+  return std::ranges::any_of(parts.names_with(std::string(module)), [&](const std::string& other) {
+    const StoredCodes* codes = parts.find_codes(other);
+    return codes != nullptr && codes->shape.size() > 1 && module_of(other) == module &&
+           !is_named_scale(other);
+  });
+}
+
 /// Scales without a payload mean nothing by themselves; the rest of the file is read.
 void refuse_strays(FileParts& parts, const std::string& name) {
   if (parts.is_taken(name)) return;
@@ -173,6 +195,7 @@ void refuse_strays(FileParts& parts, const std::string& name) {
     const auto payload = without_ending(name, ending);
     if (!payload || !payload->ends_with("weight") || parts.is_skipped(*payload) || parts.holds(*payload))
       continue;
+    if (has_integers(parts, module_of(name))) continue;  // codes of another name
     return parts.refuse(name, fmt::format("its payload is {}, which is {}", excerpt(*payload),
                                           parts.place_of(*payload, name)));
   }

@@ -64,6 +64,10 @@ void add_packed_floats(FileParts& parts, const PackedNames& names, const StoredC
       return parts.refuse(names.packed, fmt::format("{} has shape {}; one number is right",
                                                     excerpt(names.whole), to_string(whole->shape)));
     tensor.whole = {names.whole, *value, true};
+  } else if (scales.type_name.starts_with("F8_E4M3")) {
+    parts.refuse(names.packed, fmt::format("the scale of the tensor, {}, which NVFP4 has, is {}",
+                                           excerpt(names.whole), parts.place_of(names.whole, names.packed)));
+    return take_packed(parts, names);
   }
   take_packed(parts, names);
   add_scaled_codes(parts, std::move(tensor));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
@@ -66,6 +67,14 @@ std::string FileParts::place_of(const std::string& missing, const std::string& p
       "in {} too, but neither an index nor numbered names say that the two are one checkpoint; if they are, "
       "name them model-00001-of-00002 and so on, and give both",
       other->name);
+}
+
+float FileParts::largest_of(const CodeSource& source) const {
+  std::vector<float> values(static_cast<std::size_t>(source.elements()));
+  source.read(file_, 0, values);
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
 }
 
 bool FileParts::is_all_zero(const StoredCodes& codes) const {

@@ -6,6 +6,7 @@
 #include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/layouts/detail/grouped_integers.hpp>
 #include <halfscope/io/layouts/detail/layouts.hpp>
+#include <halfscope/io/layouts/detail/packed_bytes.hpp>
 #include <halfscope/io/layouts/detail/scale_names.hpp>
 
 namespace halfscope {
@@ -46,9 +47,11 @@ class ByteReader {
                .scales = scales,
                .layout = *layout};
     if (!tensor_.integers.fits()) return "its bytes do not fit its shape";
-    const std::string why = sides_.why_more_than_factors(parts_);
-    if (!why.empty() || sides_.zeros.empty()) return why;
-    return why_no_zero_points(sides_.zeros[0].name);
+    std::string why = sides_.scales.empty() ? "" : why_it_may_divide(parts_, sides_.scales[0], codes_.name);
+    if (why.empty()) why = sides_.why_more_than_factors(parts_);
+    if (why.empty() && !sides_.zeros.empty()) why = why_no_zero_points(sides_.zeros[0].name);
+    if (!why.empty()) return why;
+    return why_maybe_packed(parts_, codes_, *layout, tensor_.zeros ? ZeroPoints::own : ZeroPoints::none);
   }
 
   [[nodiscard]] std::string why_no_zero_points(const std::string& name) {

@@ -42,6 +42,13 @@ constexpr std::array<std::string_view, 6> usual_rests{"scale",  "scale_inv", "sc
 constexpr std::array<std::string_view, 6> lone_leaves{"scale",   "scales",        "scale_inv",
                                                       "descale", "dequant_scale", "weight_scale"};
 
+/// "inv_scale", "scale_reciprocal", "quant_scale": whether `rest` may name what the codes are divided by.
+bool may_be_inverse(std::string_view rest) {
+  constexpr std::array<std::string_view, 4> words{"inv", "recip", "rcp", "div"};
+  const bool quantizes = has_word(rest, "quant") && !has_word(rest, "dequant");
+  return has_any_word(rest, words) || quantizes;
+}
+
 std::string_view leaf_of(std::string_view name) {
   return name.substr(module_of(name).size());
 }
@@ -61,6 +68,7 @@ Companion companion(std::string name, std::string_view rest) {
   } else {
     found.role = CompanionRole::scale;
     found.is_usual = is_one_of(rest, usual_rests);
+    found.may_divide = !found.is_usual && may_be_inverse(rest);
   }
   return found;
 }
@@ -144,6 +152,15 @@ std::string CompanionsByRole::why_more_than_factors(const FileParts& parts) cons
       return fmt::format("{} may be added to its products, which no layout that is known does",
                          excerpt(other.name));
   return "";
+}
+
+std::string why_it_may_divide(const FileParts& parts, const Companion& scale, const std::string& name) {
+  const auto source = parts.find(scale.name, "F8_E8M0");
+  if (scale.is_usual || !source) return "";
+  const float largest = parts.largest_of(*source);
+  if (largest <= 1 && !scale.may_divide) return "";
+  return fmt::format("its scale {}, up to {:g}, may multiply or divide; rename it {} if it multiplies",
+                     excerpt(scale.name), largest, excerpt(name + "_scale"));
 }
 
 void CompanionsByRole::take_all(FileParts& parts) const {

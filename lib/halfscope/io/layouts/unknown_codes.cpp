@@ -7,14 +7,16 @@
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
+#include <halfscope/format/encoding.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
+#include <halfscope/io/layouts/detail/block_layout.hpp>
 #include <halfscope/io/layouts/detail/layouts.hpp>
 #include <halfscope/io/layouts/detail/scale_names.hpp>
 
 namespace halfscope {
 namespace {
 
-constexpr std::array<std::string_view, 6> integer_types{"I8", "U8", "I16", "U16", "I32", "U32"};
+constexpr std::array<std::string_view, 7> integer_types{"I8", "U8", "I16", "U16", "I32", "U32", "I64"};
 /// Integers that are no weights: places of tokens, of neighbours, masks.
 constexpr std::array<std::string_view, 4> place_words{"index", "ids", "mask", "position"};
 constexpr std::array<std::string_view, 8> factor_words{"scal", "zero",      "absmax", "codebook",
@@ -67,6 +69,31 @@ void refuse_integer_weight(FileParts& parts, const std::string& name, std::strin
                            type, to_string(shape)));
 }
 
+/// Vectors of a module whose one matrix is of integers, biases left out; none where it has another matrix.
+std::vector<std::string> vectors_beside(const FileParts& parts, const std::string& codes) {
+  std::vector<std::string> vectors;
+  const std::string module(module_of(codes));
+  if (module.empty()) return vectors;
+  for (const std::string& other : parts.names_with(module)) {
+    const std::string_view leaf = std::string_view(other).substr(module.size());
+    const auto numbers = leaf.find('.') == std::string_view::npos ? parts.find_numbers(other) : std::nullopt;
+    if (!numbers || leaf == "bias") continue;
+    if (has_two_axes(numbers->shape)) return {};
+    vectors.push_back(other);
+  }
+  return vectors;
+}
+
+void refuse_lone_integers(FileParts& parts, const std::string& name, std::string_view type,
+                          const std::vector<std::int64_t>& shape) {
+  const std::vector<std::string> vectors = vectors_beside(parts, name);
+  if (vectors.empty()) return refuse_integer_weight(parts, name, type, shape);
+  for (const std::string& vector : vectors) parts.take(vector);
+  parts.refuse(name, fmt::format("{} of shape {} is the one matrix of its module, beside {}, and may be "
+                                 "quantized; convert it with the library that wrote it",
+                                 type, to_string(shape), excerpt(vectors.front())));
+}
+
 /// The type of codes by the reason for which a reader leaves them out: "int8", "|i1"; empty where they are
 /// none.
 std::string_view type_in(std::string_view reason) {
@@ -103,7 +130,7 @@ void refuse_unknown(FileParts& parts, const std::string& name, std::string_view 
   if (has_any_word(std::string_view(name).substr(module_of(name).size()), place_words)) return;
   const std::vector<std::string> factors = factors_beside(parts, name);
   if (factors.empty() && type == "FP8") return;
-  if (factors.empty()) return refuse_integer_weight(parts, name, type, shape);
+  if (factors.empty()) return refuse_lone_integers(parts, name, type, shape);
   for (const std::string& factor : factors) parts.take(factor);
   parts.refuse(
       name,
@@ -112,30 +139,54 @@ void refuse_unknown(FileParts& parts, const std::string& name, std::string_view 
                   type, to_string(shape), excerpt(factors.front())));
 }
 
-bool are_integers(const FileParts& parts, const CodeSource& source) {
-  constexpr float largest = 256;
-  bool are = true, has_large = false;
-  parts.file().read(source.index, 0, source.elements(), [&](std::span<const float> values) {
-    for (const float x : values) {
-      are = are && std::abs(x) <= largest && x == std::floor(x);
-      has_large = has_large || std::abs(x) > 1;
-    }
-  });
-  return are && has_large;
+/// Types of codes that numbers may be of, all of them.
+struct CodesAsNumbers {
+  bool are_integers = true, are_fp8 = true;
+  bool has_large = false;  ///< beyond 1
+};
+
+bool is_fp8(float x) {
+  const float rounded = from_bits(to_bits(std::abs(x)) & 0xFFF00000u);  // three bits of the significand
+  return x == 0 || (std::abs(x) == rounded && rounded <= 448 && rounded >= 0x1p-6f) ||
+         (std::abs(x) < 0x1p-6f && std::ldexp(x, 9) == std::floor(std::ldexp(x, 9)));
 }
 
-/// Codes that were saved as numbers of a type for weights: whole numbers beside a scale of that name.
-void refuse_stored_integers(FileParts& parts, const std::string& scales) {
+CodesAsNumbers look_at(const FileParts& parts, const CodeSource& source) {
+  constexpr float largest = 256;
+  CodesAsNumbers found;
+  parts.file().read(source.index, 0, source.elements(), [&](std::span<const float> values) {
+    for (const float x : values) {
+      found.are_integers = found.are_integers && std::abs(x) <= largest && x == std::floor(x);
+      found.are_fp8 = found.are_fp8 && is_fp8(x);
+      found.has_large = found.has_large || std::abs(x) > 1;
+    }
+  });
+  return found;
+}
+
+/// Codes that were saved as numbers of a type for weights, and scales that were left beside weights.
+void refuse_stored_codes(FileParts& parts, const std::string& scales) {
   for (const char* const ending : {"_scale", "_scales", ".scale", ".scales", "_scale_inv"}) {
     const auto base = without_ending(scales, ending);
     const auto numbers = base ? parts.find_numbers(*base) : std::nullopt;
-    if (!numbers || !has_two_axes(numbers->shape) || !are_integers(parts, *numbers)) continue;
+    const auto factors = parts.find_numbers(scales);
+    if (!numbers || !has_two_axes(numbers->shape)) continue;
+    const CodesAsNumbers found = look_at(parts, *numbers);
+    if (found.has_large && (found.are_integers || found.are_fp8)) {
+      parts.take(scales);
+      return parts.refuse(
+          *base, fmt::format("its numbers are {}, and may be codes that {} multiplies; save "
+                             "the product",
+                             found.are_integers ? "whole ones up to 256" : "all of FP8", excerpt(scales)));
+    }
+    if (!factors || factors->elements() >= numbers->elements() || !fit_blocks(numbers->shape, factors->shape))
+      continue;
     parts.take(scales);
-    parts.refuse(*base,
-                 fmt::format("its numbers are whole ones up to 256, and may be codes that {} multiplies; "
-                             "save the product",
-                             excerpt(scales)));
-    return;
+    return parts.note(*base,
+                      fmt::format("is read as it is, without {} beside it: its numbers are no codes, so "
+                                  "that the scale is a leftover, or another product is meant; remove "
+                                  "it, or save the product",
+                                  excerpt(scales)));
   }
 }
 
@@ -151,8 +202,7 @@ void refuse_unknown_codes(FileParts& parts) {
       refuse_unknown(parts, tensor.name, "FP8", tensor.shape);
   for (const SkippedTensor& skipped : file.skipped()) refuse_listed_codes(parts, skipped);
   for (const StoredTensor& tensor : file.tensors())
-    if (is_named_scale(tensor.name) && !parts.is_taken(tensor.name))
-      refuse_stored_integers(parts, tensor.name);
+    if (is_named_scale(tensor.name) && !parts.is_taken(tensor.name)) refuse_stored_codes(parts, tensor.name);
 }
 
 }  // namespace halfscope

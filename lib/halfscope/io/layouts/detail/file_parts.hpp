@@ -40,6 +40,8 @@ class FileParts {
 
   /// Where a part lies that the file lacks beside `partner`, and what to do: "not in the file; give ...".
   [[nodiscard]] std::string place_of(const std::string& missing, const std::string& partner) const;
+  /// The largest magnitude of a small tensor.
+  [[nodiscard]] float largest_of(const CodeSource& source) const;
   /// Whether all bytes of a tensor of codes are zero.
   [[nodiscard]] bool is_all_zero(const StoredCodes& codes) const;
 

@@ -18,6 +18,8 @@ void read_integers(FileParts& parts);
 void read_scaled_codes(FileParts& parts);
 /// Leaves out what was read and the configuration contradicts.
 void compare_with_configuration(FileParts& parts);
+/// Leaves out what was read and a text beside it may change.
+void compare_with_texts(FileParts& parts);
 /// Leaves out FP8 whose scales may lie elsewhere: in a state of its module, in a list, behind a
 /// configuration.
 void refuse_codes_with_states(FileParts& parts);
@@ -39,6 +41,7 @@ inline constexpr std::array quantized_layouts{
     QuantizedLayout{"integers with scales", read_integers},
     QuantizedLayout{"codes with scales", read_scaled_codes},
     QuantizedLayout{"what the configuration says", compare_with_configuration},
+    QuantizedLayout{"what texts beside codes say", compare_with_texts},
     QuantizedLayout{"codes whose scales lie elsewhere", refuse_codes_with_states},
     QuantizedLayout{"layouts that are not known", refuse_unknown_codes},
 };

@@ -24,8 +24,9 @@ enum class CompanionRole : std::uint8_t {
 struct Companion {
   std::string name;
   CompanionRole role = CompanionRole::unknown;
-  bool is_usual = false;  ///< a name under which scales are known to multiply
-  bool divides = false;   ///< a name under which a scale is known to divide
+  bool is_usual = false;    ///< a name under which scales are known to multiply
+  bool divides = false;     ///< a name under which a scale is known to divide
+  bool may_divide = false;  ///< a name that speaks of an inverse, or of what quantizes
 };
 
 /// The companions of payload `name`, whatever they are called: `weight_scale`, `weight.scale`,
@@ -49,6 +50,11 @@ template <std::size_t count>
   return std::ranges::any_of(
       words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
+
+/// Why a scale of payload `name` may divide as well as multiply; empty where its name, or a size of a factor,
+/// says that it multiplies.
+[[nodiscard]] std::string why_it_may_divide(const FileParts& parts, const Companion& scale,
+                                            const std::string& name);
 
 /// Whether the last part of a name has the word.
 [[nodiscard]] bool is_named_scale(std::string_view name);
