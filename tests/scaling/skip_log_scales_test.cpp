@@ -213,7 +213,7 @@ TEST_CASE("an inverse or a mean by its name is no scale", "[skip_log]") {
 }
 
 TEST_CASE("a loss scale that is no number is none that was not printed", "[skip_log]") {
-  for (const char* scale : {"64K", "2^16", "2**16", "65536x", "dynamic"}) {
+  for (const char* scale : {"64K", "2^16", "2**16", "65536x"}) {
     INFO(scale);
     const Lines lines{fmt::format("step 1 loss_scale {} grad_norm 1.5", scale),
                       fmt::format("step 2 loss_scale {} grad_norm 1.5", scale)};
@@ -224,10 +224,47 @@ TEST_CASE("a loss scale that is no number is none that was not printed", "[skip_
                    [&] { (void)read_whole_log({fmt::format("step 1 loss_scale: {} x", scale)}); }),
                {"no number stands behind 'loss_scale' in line 1"});
   }
+  for (const char* word : {"None", "dynamic", "auto"})
+    check_says(verdict_of(read_log({fmt::format("step 1 loss_scale {} grad_norm 1.5", word)})),
+               {"none is printed"});
   // One line that another process cut is no such name.
   const SkipLog cut = read_whole_log(
       {"step 1 loss_scale 1 loss 2", "step 2 loss_scale 1[rank1]", "step 3 loss_scale 1 loss 2"});
   check_says(verdict_of(cut), {"the scale is 1 throughout"});
+}
+
+TEST_CASE("steps that begin anew behind a line of an epoch go on", "[skip_log]") {
+  std::mt19937_64 random(7);
+  for (const char* header : {"Epoch {}", "=== Epoch {} ===", "Epoch {}/9", "epoch: {}"}) {
+    for (const char* line :
+         {"iter {}: loss_scale {}", "step {}/1000 loss_scale={}", "batch {} loss_scale={}"}) {
+      for (int i = 0; i < 10; ++i) {
+        INFO(header << " " << line << " " << i);
+        const std::size_t epochs = 2 + random() % 3, steps = 5 + random() % 20;
+        const Run run = run_of({}, epochs * steps, random);
+        const bool is_global = i % 3 == 0;  // the count goes on by itself
+        Lines lines, truth = lines_of(run.behind);
+        for (std::size_t step = 0; step < run.behind.size(); ++step) {
+          if (step % steps == 0) lines.push_back(fmt::format(fmt::runtime(header), step / steps + 1));
+          const std::size_t number = is_global ? step + 1 : step % steps + 1;
+          lines.push_back(fmt::format(fmt::runtime(line), number, fmt::format("{:.6g}", run.behind[step])));
+        }
+        const SkipLog log = read_whole_log(lines);
+        CHECK(text_of(log) == text_of(read_whole_log(truth)));
+        for (const std::string& note : log.notes) CHECK(note.find("runs") == std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("options of a run are no step of it", "[skip_log]") {
+  for (const char* options : {"args: Namespace(steps=100, grad_norm=1.0, loss_scale=64.0)",
+                              "TrainingArguments(step=7, loss_scale=8, loss=nan)"}) {
+    const SkipLog log = read_log({options, "step 1 grad_norm 1.5", "step 2 grad_norm 1.5"});
+    CHECK(log.step_count() == 2);
+    CHECK_FALSE(log.has_scaler);
+    CHECK_FALSE(log.lost);
+  }
 }
 
 TEST_CASE("a dictionary without the Trainer's members has losses as they are", "[skip_log]") {

@@ -82,7 +82,8 @@ class LogFieldFinder {
     if (!value || (needs_mark && !has_mark)) return true;
     std::string_view rest = text_.substr(*value);
     const auto number = is_in_list(*value) ? take_any_number(rest) : take_grouped_number(rest);
-    if (is_scale_role(role) && !(number && ends_number(rest))) add_unreadable(known.kept, *value);
+    const bool goes_on = number ? !ends_number(rest) : text_[*value] == '{';
+    if (is_scale_role(role) && goes_on) add_unreadable(known.kept, *value);
     if (!number || is_of_evaluation(begin, role)) return true;
     LogField field{role, known.kept, *number};
     if (role == LogRole::scale && !(take_change(rest, field) && may_be_scale(name, field.value))) return true;

@@ -1,5 +1,6 @@
 // Any log that names its steps and scales, norms or losses.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -38,6 +39,13 @@ bool ends_behind(std::string_view text, std::size_t place) {
                               [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; });
 }
 
+/// "Namespace(steps=100, loss_scale=None)": the options of a run.
+bool has_options(std::string_view text) {
+  constexpr std::array<std::string_view, 4> classes{"Namespace(", "Arguments(", "Args(", "Config("};
+  return std::ranges::any_of(
+      classes, [&](std::string_view name) { return text.find(name) != std::string_view::npos; });
+}
+
 bool is_indented(std::string_view text) {
   return text.starts_with(' ') || text.starts_with('\t');
 }
@@ -51,7 +59,8 @@ class ScalarLog {
     find_log_fields(line.text, names_, fields_);
     if (is_table_row(line.text)) return table_row(line, sink);
     if (!table_.is_empty()) steps_.hand_over(std::exchange(table_, {}), sink);
-    if (!fields_.empty() && !is_cut_object(line.text, fields_)) take_fields(line, sink);
+    const bool is_told = !fields_.empty() && !is_cut_object(line.text, fields_) && !has_options(line.text);
+    if (is_told) take_fields(line, sink);
   }
 
  private:
@@ -79,7 +88,11 @@ class ScalarLog {
   void take(LogRecord record, const LogText& line, const SkipLogSink& sink) {
     const bool continues = !record.has_step() && record.has_values();
     if (continues) add_step(record, line);
-    if (!record.has_step()) return;
+    if (!record.has_step()) {
+      if (record.at(LogRole::epoch)) begin_epoch(*record.at(LogRole::epoch));
+      return;
+    }
+    if (epoch_ && !record.at(LogRole::epoch)) record.take(*epoch_);
     if (!continues) header_ = {};
     if (record.has_values() || record.at(LogRole::other_scale)) {
       steps_.hand_over(record, sink);
@@ -102,6 +115,12 @@ class ScalarLog {
     }
   }
 
+  /// The lines behind it count its steps; its total is that of the epochs.
+  void begin_epoch(LogField epoch) {
+    epoch.total.reset();
+    epoch_ = epoch;
+  }
+
   /// A bar that begins anew after its end is that of the next epoch, and counts its steps alone.
   void begin_epoch(const LogText& line) {
     const bool has_ended = bar_done_ == bar_total_ && line.bar_total == bar_total_;
@@ -113,6 +132,7 @@ class ScalarLog {
   LogNames names_;
   std::vector<LogField> fields_;
   LogRecord table_, header_;
+  std::optional<LogField> epoch_{};  ///< of a line of its own, as "Epoch 2" is
   std::int64_t before_bar_ = 0, bar_done_ = 0, bar_total_ = 0;
   LogRecordSteps steps_{"scalars"};
 };
