@@ -245,6 +245,19 @@ class Layouts(QuantizedFiles):
         self.assertIn("Every scale of w.weight is 1, and its largest magnitude 448", self.run_ok("analyze", path))
         path = self.write_in("not", {**weights, "w.weight_scale": ("F32", [2, 1], floats([1.0, 0.5]))})
         self.assertNotIn("Every scale", self.run_ok("analyze", path))
+        for block, whole, are_ones in ((0x38, 1.0, True), (0x38, 0.5, False), (0x40, 1.0, False)):
+            parts = {
+                "w.weight": ("U8", [2, 32], bytes([0x57] * 64)),
+                "w.weight_scale": ("F8_E4M3", [2, 4], bytes([block] * 8)),
+                "w.weight_scale_2": ("F32", [], floats([whole])),
+            }
+            said = self.run_ok("analyze", self.write_in(f"nvfp4-{block}-{whole}", parts))
+            self.assertEqual("Every scale of w.weight is 1, and its largest magnitude 6" in said, are_ones)
+        for exponent, are_ones in ((127, True), (126, False)):
+            scale = ("F8_E8M0", [1, 1], bytes([exponent]))
+            parts = {"w.weight": ("F8_E4M3", [1, 32], b"\x7e" * 32), "w.weight_scale": scale}
+            said = self.run_ok("analyze", self.write_in(f"mx-{exponent}", parts))
+            self.assertEqual("Every scale of w.weight is 1" in said, are_ones)
 
     def test_values_that_the_quantization_flushed(self):
         original = self.write_in("truth", {"w": ("F32", [1, 32], floats([1.0, 0.01, 0.0, -0.02] * 8))})

@@ -64,6 +64,17 @@ class Undecided(QuantizedFiles):
             )
             self.assertEqual((status, found["l.weight"]["max_abs"]), (0, 63.5))
 
+    def test_scales_in_an_order_of_their_own(self):
+        """A scale for each row, or for each block, of one shape in whatever order."""
+        for name in ("scale_interleaved", "swizzled_scale", "scale_shuffled", "scale_tiled", "scale_permuted"):
+            for dtype, scales in (("F8_E4M3", [0.5, 0.25]), ("I8", [0.5, 0.25])):
+                with self.subTest(name=name, dtype=dtype):
+                    parts = {
+                        "l.weight": (dtype, [2, 4], bytes([1, 2, 3, 127, 5, 6, 7, 127])),
+                        f"l.weight_{name}": ("F32", [2, 1], floats(scales)),
+                    }
+                    self.refused(parts, "may lie in another order", f"l.weight_{name}")
+
     def test_a_scale_that_was_left_beside_weights(self):
         noise = random.Random(1)
         for dtype, write in WRITERS.items():

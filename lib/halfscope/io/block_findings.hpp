@@ -71,7 +71,8 @@ struct BlockFindings {
   /// Factor by which the median block is larger than the original's, least squares in each; nothing without
   /// an original or without blocks of rows and columns.
   std::optional<double> growth{};
-  /// Relations of scales and codes, of a payload with FP32 scales; nothing of other layouts.
+  /// Relations of scales and codes; all_ones and largest_code alone where the scales are of few bits, and
+  /// nothing under a scale of the tensor other than 1.
   std::optional<ScaleRelations> relations{};
   /// A scale of the whole tensor. Under it the block of the largest value has the largest scale there is,
   /// which is no damage.

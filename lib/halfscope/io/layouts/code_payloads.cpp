@@ -67,7 +67,7 @@ class PayloadReader {
           "of shape "
           "{} has others, and may be FP8 or FP6 as bytes",
           to_string(half_shape()), excerpt(scale.name), to_string(source->shape));
-    std::string why = why_it_may_divide(parts_, scale, name_);
+    std::string why = why_no_factor(parts_, scale, name_);
     if (why.empty()) why = sides_.why_more_than_factors(parts_);
     return why.empty() ? why_whole_undecided() : why;
   }

@@ -47,7 +47,7 @@ class ByteReader {
                .scales = scales,
                .layout = *layout};
     if (!tensor_.integers.fits()) return "its bytes do not fit its shape";
-    std::string why = sides_.scales.empty() ? "" : why_it_may_divide(parts_, sides_.scales[0], codes_.name);
+    std::string why = sides_.scales.empty() ? "" : why_no_factor(parts_, sides_.scales[0], codes_.name);
     if (why.empty()) why = sides_.why_more_than_factors(parts_);
     if (why.empty() && !sides_.zeros.empty()) why = why_no_zero_points(sides_.zeros[0].name);
     if (!why.empty()) return why;

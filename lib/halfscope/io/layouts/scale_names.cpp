@@ -154,7 +154,12 @@ std::string CompanionsByRole::why_more_than_factors(const FileParts& parts) cons
   return "";
 }
 
-std::string why_it_may_divide(const FileParts& parts, const Companion& scale, const std::string& name) {
+std::string why_no_factor(const FileParts& parts, const Companion& scale, const std::string& name) {
+  constexpr std::array<std::string_view, 5> orders{"interleav", "swizzl", "shuffl", "tiled", "permut"};
+  if (has_any_word(leaf_of(scale.name), orders))
+    return fmt::format(
+        "its scales {} may lie in another order than their blocks; save them in that of the rows as {}",
+        excerpt(scale.name), excerpt(name + "_scale"));
   const auto source = parts.find(scale.name, "F8_E8M0");
   if (scale.is_usual || !source) return "";
   const float largest = parts.largest_of(*source);

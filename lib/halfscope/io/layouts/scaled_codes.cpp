@@ -51,7 +51,11 @@ class ScaledCodes : public QuantizedTensor {
     for (std::size_t i = 0; i < scales.size(); ++i)
       judge_block({static_cast<std::int64_t>(i), codes[i], scales[i]}, {payload_.largest, scales_.largest},
                   found);
-    if (!whole_ && scales_.type == nullptr) found.relations = relations_of(scales, codes);
+    if (!whole_ || whole_->factor() == 1) found.relations = relations_of(scales, codes);
+    // Scales of few bits are of other blocks, or powers of two by their type: that all are 1 is a relation.
+    if (found.relations && (whole_ || scales_.type != nullptr))
+      found.relations = ScaleRelations{.all_ones = found.relations->all_ones,
+                                       .largest_code = found.relations->largest_code};
     return found;
   }
 

@@ -51,10 +51,10 @@ template <std::size_t count>
       words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-/// Why a scale of payload `name` may divide as well as multiply; empty where its name, or a size of a factor,
-/// says that it multiplies.
-[[nodiscard]] std::string why_it_may_divide(const FileParts& parts, const Companion& scale,
-                                            const std::string& name);
+/// Why a scale of payload `name` may divide as well as multiply, or lie in another order; empty where its
+/// name, or a size of a factor, says that it multiplies.
+[[nodiscard]] std::string why_no_factor(const FileParts& parts, const Companion& scale,
+                                        const std::string& name);
 
 /// Whether the last part of a name has the word.
 [[nodiscard]] bool is_named_scale(std::string_view name);
