@@ -128,7 +128,7 @@ class Undecided(QuantizedFiles):
         noise = random.Random(4)
         for run in range(40):
             rows, groups, size = noise.randint(2, 40), noise.choice([1, 2, 4]), noise.choice([32, 64, 128])
-            tail = noise.choice([1.0, 2.0, 3.0])  # of normal numbers, or of those with long tails
+            tail = noise.choice([1.0, 2.0, 3.0])  # 1: normal numbers; others have long tails
             weights = [noise.gauss(0, 0.02) * abs(noise.gauss(0, 1)) ** (tail - 1) for _ in range(rows * groups * size)]
             if run % 5 == 0:  # most of them are pruned
                 weights = [x if noise.random() < 0.1 else 0.0 for x in weights]

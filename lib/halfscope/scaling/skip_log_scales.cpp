@@ -10,7 +10,7 @@ namespace halfscope {
 namespace {
 
 constexpr double least_compared = 16;       // below it decimals that are left out count
-constexpr double printed_rounding = 0.005;  // of a logarithm, as printed scales have it
+constexpr double printed_rounding = 0.005;  // error of a logarithm, for a printed scale
 
 /// A change of the scale from one line to the next, as a logarithm without its sign.
 struct Change {

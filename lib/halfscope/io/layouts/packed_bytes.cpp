@@ -11,7 +11,7 @@
 namespace halfscope {
 namespace {
 
-constexpr std::int64_t most_bytes = 1 << 20;  // of the first rows, which tell enough
+constexpr std::int64_t most_bytes = 1 << 20;  // the first rows tell enough
 
 /// Shares of the sixteen values of four bits.
 using Shares = std::array<double, 16>;

@@ -132,7 +132,7 @@ class ScalarLog {
   LogNames names_;
   std::vector<LogField> fields_;
   LogRecord table_, header_;
-  std::optional<LogField> epoch_{};  ///< of a line of its own, as "Epoch 2" is
+  std::optional<LogField> epoch_{};  ///< from a line of its own, "Epoch 2"
   std::int64_t before_bar_ = 0, bar_done_ = 0, bar_total_ = 0;
   LogRecordSteps steps_{"scalars"};
 };
