@@ -12,7 +12,6 @@ from halfscope.torch.doctor.limits import limit_words
 from halfscope.torch.doctor.local_causes import causes_of
 from halfscope.torch.doctor.outcomes import changed_decisions
 from halfscope.torch.doctor.program import TYPES, Trial
-from halfscope.torch.doctor.regions import ancestors
 from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.state_causes import state_words
@@ -86,7 +85,7 @@ def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
     calls = [call for place in places for call in log.calls if call.place == place][:20]
     causes = causes_of(calls, about.program.format)
     if not causes:
-        near = [made for call in calls[:4] for made in ancestors(call, log, _DEEP)]
+        near = [made for call in calls[:4] for made in log.ancestors(call, _DEEP)]
         causes = causes_of(near, about.program.format)
     words = list(dict.fromkeys(cause.words for cause in causes))[:2]
     first = causes[0] if causes else None

@@ -9,6 +9,7 @@ import torch
 
 from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.decisions import Decision, decision_of
+from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key
@@ -65,6 +66,20 @@ class CallLog:
     def maker(self, tensor: Any) -> Call | None:
         """The call that made a tensor; None of one from outside, and of one that is too far back."""
         return self._makers.get(_identity(tensor)) if isinstance(tensor, torch.Tensor) else None
+
+    def ancestors(self, call: Call, most: int | None = None) -> list[Call]:
+        """Calls that made what a call takes, the nearest first; None: all of them."""
+        found: list[Call] = []
+        queue, seen = deque([call]), {id(call)}
+        while queue and (most is None or len(found) < most):
+            nearest = queue.popleft()
+            for tensor in tensors_in((nearest.args, nearest.kwargs)):
+                maker = self.maker(tensor)
+                if maker is not None and id(maker) not in seen:
+                    seen.add(id(maker))
+                    found.append(maker)
+                    queue.append(maker)
+        return found
 
     def layer(self) -> tuple[str, bool]:
         """The layer of PyTorch's that is at work, and whether it stands in another one; empty in a user's module."""

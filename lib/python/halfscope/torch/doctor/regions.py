@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.examination import Examination
-from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.program import Trial
 from halfscope.torch.doctor.source_text import CallPlace
 
@@ -79,23 +77,8 @@ def groups_of(needed: tuple[CallPlace, ...], log: CallLog) -> list[tuple[CallPla
     calls = {place: [call for call in log.calls if call.place == place] for place in needed}
     groups: list[list[CallPlace]] = []
     for place in needed:
-        before = {near.place for call in calls[place][:4] for near in ancestors(call, log, _NEAR)}
+        before = {near.place for call in calls[place][:4] for near in log.ancestors(call, _NEAR)}
         joined = [group for group in groups if before & set(group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(member for group in joined for member in group), place])
     return [tuple(group) for group in groups]
-
-
-def ancestors(call: Call, log: CallLog, most: int) -> list[Call]:
-    """Calls that made what a call takes, the nearest first."""
-    found: list[Call] = []
-    queue = [call]
-    seen = {id(call)}
-    while queue and len(found) < most:
-        for tensor in tensors_in((queue.pop(0).args, call.kwargs)):
-            maker = log.maker(tensor)
-            if maker is not None and id(maker) not in seen:
-                seen.add(id(maker))
-                found.append(maker)
-                queue.append(maker)
-    return found

@@ -8,7 +8,6 @@ from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.calls import Call, Change
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.program import Run, Trial
-from halfscope.torch.doctor.regions import ancestors
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.typing_edits import Edit
 
@@ -55,7 +54,7 @@ class Group:
         """Calls of the group, their ancestors and the calls behind, a call for each place."""
         found = self.calls()
         for call in list(found):
-            found += ancestors(call, self.log, _DEEP)
+            found += self.log.ancestors(call, _DEEP)
         order = self.about.places
         last = max((order.index(place) for place in self.places if place in order), default=-1)
         found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
