@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, TO_FORMAT, TO_FP32, AutocastBlocks
 from halfscope.torch.doctor.call_casts import cast, set_kind
 from halfscope.torch.doctor.call_log import CallLog
-from halfscope.torch.doctor.call_names import CASTS, UNCOUNTED, VIEWS, WIDE_INSIDE, is_in_place, name_of
+from halfscope.torch.doctor.call_names import CASTS, UNCOUNTED, VIEWS, WIDE_INSIDE, has_buffers, is_in_place, name_of
 from halfscope.torch.doctor.calls import Call, CallPlan, EndlessRun
 from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.rounding_mode import RoundingMode
@@ -195,7 +195,7 @@ class CallMode(TorchFunctionMode):
 
         def changed(value: Any, key: int | str) -> Any:
             if isinstance(value, torch.Tensor):
-                kind = want(value) if value.dtype is _FP32 else None
+                kind = want(value) if value.dtype is _FP32 and not self._is_updated_by(call, value) else None
                 if kind is None:
                     return value
                 self.log.casts.setdefault((call.place, key), kind)
@@ -207,6 +207,10 @@ class CallMode(TorchFunctionMode):
         args = tuple(value if key < skips else changed(value, key) for key, value in enumerate(call.args))
         kwargs = {key: value if key == "out" else changed(value, key) for key, value in call.kwargs.items()}
         return args, kwargs
+
+    def _is_updated_by(self, call: Call, tensor: torch.Tensor) -> bool:
+        """Whether an operand is a buffer that the call changes; kernels of the format take these in FP32 too."""
+        return has_buffers(call) and self.log.is_state(tensor) and not isinstance(tensor, torch.nn.Parameter)
 
     def _settle_target(self, target: Any) -> None:
         """A target in place that a trial keeps in FP32 holds numbers of the format again."""

@@ -23,6 +23,7 @@ _VIEWS_NAMES = """
 VIEWS = frozenset(_VIEWS_NAMES.split())
 CASTS = frozenset(("to", "type", "type_as", "float", "half", "bfloat16"))
 WIDE_INSIDE = frozenset(("rms_norm",))
+_WITH_BUFFERS = frozenset(("batch_norm", "instance_norm"))
 _OPERATORS = "add sub mul div truediv floordiv pow mod matmul and or xor"
 _AUGMENTED = frozenset(f"__i{name}__" for name in _OPERATORS.split())
 
@@ -37,3 +38,8 @@ def is_in_place(call: Any) -> bool:
     """Whether a call writes to its first argument."""
     name = call.place.name
     return name in _AUGMENTED or name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+
+
+def has_buffers(call: Any) -> bool:
+    """Whether a call writes to buffers that it is given, as to running statistics."""
+    return call.place.name in _WITH_BUFFERS

@@ -159,6 +159,8 @@ class RoundingMode(TorchDispatchMode):
         if rule.raises and kinds and kinds[0][0] is Numbers.NARROW:
             args = (self.rounder.number(args[0]), *args[1:])
         result = func(*args, **kwargs)
+        if rule.writes:
+            self._settle_targets(rule, args, kwargs, result)
         if not rule.is_view:
             self._settle(rule, (args, kwargs), kinds, result)
             if self.see is not None:
@@ -202,13 +204,19 @@ class RoundingMode(TorchDispatchMode):
         self._kept.clear()
 
     def _note_writes(self, rule: _Rule, args: tuple, kwargs: dict) -> None:
-        for place in rule.writes:
-            target = kwargs.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
-            for tensor in target if isinstance(target, (list, tuple)) else (target,):
-                if isinstance(tensor, torch.Tensor) and self._is_outside(tensor):
-                    outer = self.back_up(tensor)
-                    if not outer.is_written:
-                        outer.is_written, outer.adopted = True, outer.flat.clone()
+        for tensor in _targets(rule, args, kwargs):
+            if self._is_outside(tensor):
+                outer = self.back_up(tensor)
+                if not outer.is_written:
+                    outer.is_written, outer.adopted = True, outer.flat.clone()
+
+    def _settle_targets(self, rule: _Rule, args: tuple, kwargs: dict, result: Any) -> None:
+        """Rounds what an operation writes to without returning it, as running statistics."""
+        returned = {storage_key(tensor) for tensor in floats(result)}
+        for tensor in _targets(rule, args, kwargs):
+            is_left = tensor.dtype is torch.float32 and storage_key(tensor) not in returned
+            if is_left and self.kinds.get(tensor) is Numbers.NARROW:
+                self.rounder(tensor, rule.name)
 
     def _is_outside(self, tensor: torch.Tensor) -> bool:
         self.kind_of(tensor)
@@ -239,6 +247,15 @@ class RoundingMode(TorchDispatchMode):
             if isinstance(like, torch.Tensor) and like.dtype is torch.float32:
                 return self.kind_of(like)
         return widest
+
+
+def _targets(rule: _Rule, args: tuple, kwargs: dict) -> Iterator[torch.Tensor]:
+    """The tensors that an operation writes to."""
+    for place in rule.writes:
+        target = kwargs.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
+        for tensor in target if isinstance(target, (list, tuple)) else (target,):
+            if isinstance(tensor, torch.Tensor):
+                yield tensor
 
 
 def _promoted(kinds: list[tuple[Numbers, int]]) -> Numbers | None:
