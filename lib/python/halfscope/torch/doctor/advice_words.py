@@ -10,9 +10,9 @@ from halfscope.torch.doctor.failures import HEALED
 from halfscope.torch.doctor.ill_before import beyond_range
 from halfscope.torch.doctor.limits import limit_words
 from halfscope.torch.doctor.local_causes import causes_of
-from halfscope.torch.doctor.outcomes import changed_decisions
-from halfscope.torch.doctor.program import TYPES, Trial
-from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed
+from halfscope.torch.doctor.outcomes import changed_decisions, distances
+from halfscope.torch.doctor.program import TYPES, Program, Trial
+from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed, shown_name
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.state_causes import state_words
 from halfscope.torch.doctor.ties import tie_words
@@ -40,7 +40,7 @@ def told(about: Examination, course: Course) -> Diagnosis:
         )
     elif course.is_unhealed or not findings:
         findings.append(_cause_alone(about, course, harm))
-    notes = tuple(filter(None, [beyond_range(about.program), _autocast_words(about)]))
+    notes = tuple(filter(None, [beyond_range(about.program), _autocast_words(about), refused(about.program)]))
     return Diagnosis(
         findings=tuple(findings), about=extent(about), alarms=tuple(about.alarms), notes=notes, spread=spread,
         runs=about.program.runs,
@@ -154,7 +154,32 @@ def healthy(about: Examination) -> str:
     parts += [number(outcome.gradients, "gradient")] if outcome.gradients else []
     decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
     parts += [counted(decisions, "decision")] if decisions else []
-    return " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off."
+    text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off"
+    return f"{text}{_large_round_off(about)}."
+
+
+def _large_round_off(about: Examination) -> str:
+    """A clause on the farthest number of a healthy step, where round-off is more than a remedy may leave."""
+    most = {"number": HEALED.numbers, "gradients": HEALED.gradients}
+    every = [each for each in distances(about.narrow.outcome, about.exact.outcome) if each.group in most]
+    far = max(every, key=lambda each: each.error / most[each.group], default=None)
+    if far is None or far.error <= most[far.group]:
+        return ""
+    noise = about.floor.of(far)
+    return (
+        f", which is large here: {100 * far.error:.3g} % in {shown_name(far.name)}, and up to {100 * noise:.3g} % in "
+        "FP32 with random roundings of that size"
+    )
+
+
+def refused(program: Program) -> str:
+    """A sentence on a script that does not run with tensors of the format's type; empty of another one."""
+    if not program.refusal:
+        return ""
+    return (
+        f"With tensors of {program.format.label} the script itself ends: {program.refusal}. Here they hold "
+        f"{program.format.label}'s numbers and say torch.float32."
+    )
 
 
 def other_decisions(about: Examination) -> str:

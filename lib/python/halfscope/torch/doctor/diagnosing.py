@@ -128,9 +128,15 @@ class Course:
         return finite and groups <= {"gradient", "gradients", "change"} and groups != {"change"}
 
     def _is_only_amplified(self) -> bool:
-        """Amplified round-off, and changes of state that follow from it."""
-        reasons = {alarm.reason for alarm in self.about.alarms}
-        return "amplified" in reasons and reasons <= {"amplified", "change"}
+        """Amplified round-off, and changes of state and gradients that follow from it."""
+        alarms = self.about.alarms
+        groups = {alarm.distance.group for alarm in alarms if alarm.reason == "amplified"}
+        of_gradients = {"gradient", "gradients"} if "number" in groups else set()
+        return bool(groups) and all(
+            alarm.reason in ("amplified", "change")
+            or (alarm.reason == "round-off" and alarm.distance.group in of_gradients)
+            for alarm in alarms
+        )
 
     def _has_no_short_region(self) -> bool:
         """Whether neither a third of the calls, one behind the other, nor a few lines heal the step in FP32."""

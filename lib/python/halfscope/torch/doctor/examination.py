@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 from halfscope.torch.doctor.calls import EndlessRun
 from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
+from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.doctor.noisy_runs import Pair
 from halfscope.torch.doctor.outcomes import changed_decisions
 from halfscope.torch.doctor.program import Program, Run, Trial
@@ -48,7 +50,8 @@ class Examination:
 
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
-        self.narrow = self.program.run(Trial(keeps_all=True), self.first)
+        self.narrow = self._in_the_format()
+        self.floor.upstream = cache(self._upstream)
         pair = Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome)
         pair.learn(self.floor, self.quick)
         if self.quick:
@@ -58,6 +61,20 @@ class Examination:
         self.alarms = pair.alarms(self.floor)
         if self._may_be_luck():
             self.alarms = self._confirmed(self.alarms)
+
+    def _in_the_format(self) -> Run:
+        """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
+        try:
+            return self.program.run(Trial(keeps_all=True), self.first)
+        except Exception as error:
+            self.program.refusal = f"{type(error).__name__}: {error}"
+        self.first = FirstNotFinite()
+        return self.program.run(Trial(keeps_all=True), self.first)
+
+    def _upstream(self, place: CallPlace) -> frozenset[CallPlace]:
+        log = self.narrow.log
+        calls = [call for call in log.calls if call.place == place]
+        return frozenset(made.place for call in calls for made in log.ancestors(call)) - {place}
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
@@ -86,10 +103,12 @@ class Examination:
                 alarms = [alarm for alarm in alarms if alarm.distance.name in again]
         return alarms
 
-    @property
+    @cached_property
     def places(self) -> list[CallPlace]:
-        """Places of the calls in the format, in the order of the first ones."""
-        return list(self.narrow.log.places)
+        """Places of the calls in the format that take or make floating numbers, in the order of the first ones."""
+        calls = self.narrow.log.calls
+        with_floats = {call.place for call in calls if floats_in((call.args, call.kwargs, call.result))}
+        return [place for place in self.narrow.log.places if place in with_floats]
 
     def run(self, trial: Trial) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error."""
@@ -144,9 +163,9 @@ class Examination:
 
         The floor of the step as it was is high where that step amplifies round-off, and so hides half a remedy.
         """
-        if Floor(self.floor.unit, self.floor.calls).is_healed(changed.narrow, self.exact.outcome):
+        if self.floor.blank().is_healed(changed.narrow, self.exact.outcome):
             return True
-        floor = Floor(self.floor.unit, self.floor.calls)
+        floor = self.floor.blank()
         changed.learn(floor)
         changed.learn_fp32(floor)
         return not changed.alarms(floor, HEALED)
@@ -164,7 +183,7 @@ class Examination:
 
     def _floor_on_smaller_inputs(self, smaller: Run) -> Floor:
         if self._floor_of_smaller is None:
-            self._floor_of_smaller = Floor(self.floor.unit, self.floor.calls)
+            self._floor_of_smaller = self.floor.blank()
             pair = Pair(self.run, Trial(shrinks=1), smaller.outcome, smaller.outcome)
             pair.learn(self._floor_of_smaller)
             pair.learn_fp32(self._floor_of_smaller)

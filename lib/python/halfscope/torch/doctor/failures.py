@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
+from halfscope.torch.doctor.source_text import CallPlace
 
 _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
@@ -14,6 +16,7 @@ _LEAST_OF_SMALL, _SMALL = 0.1, 0.1  # error of a gradient whose norm is below th
 _FEW_DECISIONS = 0.05
 _NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on round-off is amplified
 _MOST_CHANGE = 0.2
+_EXPLAINED = 4.0  # times what noise makes
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
 _JUMP = 2.0  # times what noise explains that grows as it should: a sign that flipped, as before a ReLU
 _GROWTH = 2.0  # ratio of amplified errors with 4 times the noise; what a flipped sign costs stays
@@ -54,9 +57,16 @@ class Floor:
     calls: int
     errors: dict[tuple[str, str], float] = field(default_factory=dict)
     errors_of_fp32: dict[tuple[str, str], float] = field(default_factory=dict)
+    errors_of_changes: dict[tuple[str, str], float] = field(default_factory=dict)  # with the state in FP32
     of_each_run: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     has_near_ties: bool = False  # another decision, which noise makes now and then, is no amplified round-off
     of_large_noise: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    # Places of the calls on whose results those at a place depend.
+    upstream: Callable[[CallPlace], frozenset[CallPlace]] = lambda place: frozenset()
+
+    def blank(self) -> Floor:
+        """One of the same step that has learned nothing."""
+        return Floor(self.unit, self.calls, upstream=self.upstream)
 
     def learn(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors, noisy, exact)
@@ -75,6 +85,10 @@ class Floor:
     def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors_of_fp32, noisy, exact)
 
+    def learn_changes(self, noisy: Outcome, exact: Outcome) -> None:
+        """noisy: of a run whose state is kept in FP32, so that the round-off of the state itself explains nothing."""
+        _learn(self.errors_of_changes, noisy, exact)
+
     def of(self, distance: Distance) -> float:
         return self.errors.get((distance.group, distance.name), 0.0)
 
@@ -85,6 +99,9 @@ class Floor:
             for each in every
             if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
         ]
+        choices = [each for each in every if each.group == "choice"]
+        near = {each.place for each in choices if each.error and not self._has_lost_digits(each)}
+        alarms = [alarm for alarm in alarms if not near or not self._follows(alarm.distance, near)]
         if not any(map(self._is_harm, every)):
             alarms = [alarm for alarm in alarms if alarm.distance.group != "choice"]
         if any(alarm.distance.group == "gradient" for alarm in alarms):
@@ -113,20 +130,28 @@ class Floor:
             return "not finite"
         is_noise = self._is_noise(each)
         if each.group == "change":
-            return "change" if each.error > _MOST_CHANGE and not is_noise else ""
+            least = max(_MOST_CHANGE, _EXPLAINED * self.errors_of_changes.get((each.group, each.name), 0.0))
+            return "change" if each.error > least and not is_noise else ""
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""
         is_gradient = each.group in ("gradient", "gradients")
         if each.group == "choice":
-            return "decision" if each.lost > _NUMBERS * u * root and each.error > _FEW_DECISIONS else ""
+            return "decision" if self._has_lost_digits(each) and each.error > _FEW_DECISIONS else ""
         if is_noise:
             return ""
         least = _LEAST_OF_SMALL if each.share < _SMALL else _LEAST_OF_GRADIENTS
-        if each.error > 4 * floor and each.error > max(6 * u, least if is_gradient else 0.0):
+        if each.error > _EXPLAINED * floor and each.error > max(6 * u, least if is_gradient else 0.0):
             return "round-off"
         times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
         is_amplified = times is not None and min(each.error, self._typical(each) / _TYPICAL) > times * u * root
         return "amplified" if is_amplified else ""
+
+    def _has_lost_digits(self, choice: Distance) -> bool:
+        return choice.lost > _NUMBERS * self.unit * self.calls**0.5
+
+    def _follows(self, each: Distance, near: set[CallPlace | None]) -> bool:
+        """Whether a choice is made of the results of others, near ties: its numbers are those of other elements."""
+        return each.group == "choice" and each.place is not None and not near.isdisjoint(self.upstream(each.place))
 
     def _is_noise(self, each: Distance) -> bool:
         return self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF

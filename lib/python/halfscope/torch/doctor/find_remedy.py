@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.doctor.advice_words import extent, healthy, other_decisions, told, undecided
+from halfscope.torch.doctor.advice_words import extent, healthy, other_decisions, refused, told, undecided
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import is_finite
@@ -68,7 +68,8 @@ def _examined(about: Examination) -> Diagnosis:
         return Diagnosis(findings=(in_fp32(about),), about=extent(about), runs=program.runs)
     about.look()
     if not about.alarms:
-        notes = tuple(filter(None, [healthy(about), "" if about.quick else other_decisions(about)]))
+        decisions = "" if about.quick else other_decisions(about)
+        notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
         return Diagnosis(about=extent(about), notes=notes, runs=program.runs)
     if about.progress.is_spent and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about)

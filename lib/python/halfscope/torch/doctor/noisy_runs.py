@@ -25,9 +25,10 @@ class Pair:
     narrow: Outcome
     exact: Outcome
 
-    def noisy(self, noise: float, seed: int) -> Outcome | None:
+    def noisy(self, noise: float, seed: int, keeps_state: bool = False) -> Outcome | None:
         """FP32 with noise; None where it leaves the domain of a function that refuses what lies outside."""
-        run = self.run(replace(self.trial, is_exact=True, noise=noise, seed=seed))
+        trial = replace(self.trial, lifts_weights=True, keeps_state=True) if keeps_state else self.trial
+        run = self.run(replace(trial, is_exact=True, noise=noise, seed=seed))
         return None if run is None else run.outcome
 
     def learn(self, floor: Floor, is_quick: bool = False) -> None:
@@ -47,7 +48,7 @@ class Pair:
 
         A decision of numbers that have lost their digits is a cause, which no noise excuses.
         """
-        found = floor.alarms(self.narrow, self.exact, tolerance)
+        found = self._unexplained(floor, tolerance)
         if not found or any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in found):
             return found
         floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
@@ -61,6 +62,17 @@ class Pair:
         if any(alarm.reason == "amplified" for alarm in found):
             found = self._after_flips(floor, _FLIP_SEEDS[:3], tolerance)
         return found
+
+    def _unexplained(self, floor: Floor, tolerance: Tolerance) -> list[Alarm]:
+        """Failures, after noise in all but the state where the state's change is one."""
+        found = floor.alarms(self.narrow, self.exact, tolerance)
+        if not any(alarm.reason == "change" for alarm in found):
+            return found
+        for seed in _SEEDS:
+            noisy = self.noisy(floor.unit, seed, keeps_state=True)
+            if noisy is not None:
+                floor.learn_changes(noisy, self.exact)
+        return floor.alarms(self.narrow, self.exact, tolerance)
 
     def _learn(self, floor: Floor, seed: int) -> None:
         noisy = self.noisy(floor.unit, seed)

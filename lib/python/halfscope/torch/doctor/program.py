@@ -65,6 +65,7 @@ class Program:
     under_autocast: bool = False  # the whole step, though its script has no block of torch.autocast
     is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
     runs: int = 0
+    refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
 
     def __post_init__(self) -> None:
         self.names = {id(module): name for name, module in self.model.named_modules()}
@@ -124,7 +125,7 @@ class Program:
         return loss
 
     def _answer(self, trial: Trial) -> torch.dtype | None:
-        return None if trial.is_exact else TYPES.get(self.format.name.partition("/")[0], torch.float16)
+        return None if trial.is_exact or self.refusal else TYPES.get(self.format.name.partition("/")[0], torch.float16)
 
     def _adopt(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial) -> Numbers:
         """Kind of a tensor from outside of the run, which is rounded where it holds numbers of the format."""

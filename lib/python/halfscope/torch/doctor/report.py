@@ -73,9 +73,8 @@ def alarm_words(alarms: list[Alarm], loss: float | None, exact: float | None) ->
         if names:
             others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             worst = max(a.distance.error for a in alarms if a.reason == reason and a.distance.name != "loss")
-            parts.append(
-                words.format(f"{_name(names[0])}{others}", f"{100 * worst:.3g} %" if math.isfinite(worst) else "all")
-            )
+            share = f"{100 * worst:.3g} %" if math.isfinite(worst) else "all"
+            parts.append(words.format(f"{shown_name(names[0])}{others}", share))
     return "; ".join(parts)
 
 
@@ -88,5 +87,6 @@ _REASONS = {
 }
 
 
-def _name(name: str) -> str:
-    return {"output 1": "the model's output"}.get(name, name)
+def shown_name(name: str) -> str:
+    """A tensor of an outcome as texts call it."""
+    return {"output 1": "the model's output", "loss": "the loss"}.get(name, name)
