@@ -15,7 +15,9 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
 """
-LAYERS = ("linear", "relu", "tanh", "gelu", "layer_norm", "residual", "silu", "dropout_off", "attention")
+LAYERS = (
+    "linear", "relu", "tanh", "gelu", "layer_norm", "batch_norm", "residual", "silu", "dropout_off", "attention"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ def _layer(rng: random.Random, index: int, size: int) -> tuple[str, str]:
         "gelu": (linear, f"h = F.gelu(self.l{index}(h))"),
         "silu": (linear, f"h = F.silu(self.l{index}(h))"),
         "layer_norm": (f"self.n{index} = nn.LayerNorm({size})", f"h = self.n{index}(h)"),
+        "batch_norm": (f"self.b{index} = nn.BatchNorm1d({size})", f"h = self.b{index}(h)"),
         "residual": (linear, f"h = h + self.l{index}(h)"),
         "dropout_off": ("", "h = F.dropout(h, 0.1, training=False)"),
         "attention": ("", "h = h + torch.softmax(h @ h.transpose(0, 1) / h.shape[-1] ** 0.5, -1) @ h"),
