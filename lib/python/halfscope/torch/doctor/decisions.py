@@ -17,6 +17,8 @@ _COMPARED_NAMES = "gt lt ge le eq ne __gt__ __lt__ __ge__ __le__ __eq__ __ne__ g
 COMPARISONS = frozenset(_COMPARED_NAMES.split())
 WHOLE_ORDERS = ("sort", "argsort", "msort")
 SMALLEST, LARGEST = ("argmin", "min"), ("argmax", "max", "topk")
+ORDERS = frozenset((*WHOLE_ORDERS, *SMALLEST, *LARGEST))
+TO_WHOLE = frozenset(("floor", "ceil", "round", "trunc", "fix", "floor_divide", "__floordiv__", "__rfloordiv__"))
 _MOST_ELEMENTS = 2**16  # kept of a decision, at equal distances
 
 
@@ -54,7 +56,7 @@ def decision_of(call: Call) -> Decision | None:
     operand = next((tensor for tensor in tensors_in((call.args, call.kwargs)) if tensor.is_floating_point()), None)
     if made is None or operand is None:
         return None
-    is_code = call.name not in COMPARISONS and not _is_order(call)
+    is_code = call.name not in COMPARISONS and call.name not in ORDERS
     return Decision(_sample(made).clone(), _sample(_numbers(call, operand.detach())).clone(), is_code)
 
 
@@ -66,15 +68,17 @@ def changed_in(found: Sequence[Decision], exact: Sequence[Decision]) -> tuple[in
 
 
 def made_by(call: Call) -> torch.Tensor | None:
-    """The first integers or booleans of a result."""
+    """The first integers or booleans of a result, or its whole numbers."""
     results = tensors_in(call.result)
+    if call.name in TO_WHOLE and results:
+        return results[0].detach()
     return next((each.detach() for each in results if not (each.is_floating_point() or each.is_complex())), None)
 
 
 def axis_of(call: Call) -> int | None:
     """The axis along which a call puts numbers in order; None of all axes, and of another call."""
     name = call.name
-    if not _is_order(call):
+    if call.name not in ORDERS:
         return None
     position = 2 if name == "topk" else 1
     found = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
@@ -83,14 +87,10 @@ def axis_of(call: Call) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def _is_order(call: Call) -> bool:
-    return call.name in (*WHOLE_ORDERS, *SMALLEST, *LARGEST)
-
-
 def _numbers(call: Call, operand: torch.Tensor) -> torch.Tensor:
     if call.name in COMPARISONS:
         return differences(call)
-    if not _is_order(call) or not operand.dim():
+    if call.name not in ORDERS or not operand.dim():
         return operand
     axis = axis_of(call)
     return operand - (operand.mean() if axis is None else operand.mean(axis, keepdim=True))

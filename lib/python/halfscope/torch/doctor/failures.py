@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from statistics import median
 
+from halfscope.torch.doctor.decisions import ORDERS, TO_WHOLE
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 from halfscope.torch.doctor.source_text import CallPlace
 
@@ -99,8 +100,7 @@ class Floor:
             for each in every
             if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
         ]
-        choices = [each for each in every if each.group == "choice"]
-        near = {each.place for each in choices if each.error and not self._has_lost_digits(each)}
+        near = {each.place for each in every if self._is_near_tie(each)}
         alarms = [alarm for alarm in alarms if not near or not self._follows(alarm.distance, near)]
         if not any(map(self._is_harm, every)):
             alarms = [alarm for alarm in alarms if alarm.distance.group != "choice"]
@@ -149,8 +149,13 @@ class Floor:
     def _has_lost_digits(self, choice: Distance) -> bool:
         return choice.lost > _NUMBERS * self.unit * self.calls**0.5
 
+    def _is_near_tie(self, each: Distance) -> bool:
+        """Whether numbers that have their digits are put in another order, or rounded to another whole number."""
+        is_near = each.place is not None and each.place.name in (*ORDERS, *TO_WHOLE) and each.error > 0
+        return is_near and not self._has_lost_digits(each)
+
     def _follows(self, each: Distance, near: set[CallPlace | None]) -> bool:
-        """Whether a choice is made of the results of others, near ties: its numbers are those of other elements."""
+        """Whether a choice takes what others, near ties, made: its numbers are those of other elements, or 1 apart."""
         return each.group == "choice" and each.place is not None and not near.isdisjoint(self.upstream(each.place))
 
     def _is_noise(self, each: Distance) -> bool:
