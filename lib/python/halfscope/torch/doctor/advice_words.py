@@ -47,12 +47,12 @@ def told(about: Examination, course: Course) -> Diagnosis:
     )  # fmt: skip
 
 
-def undecided(about: Examination) -> Diagnosis:
-    """Errors of a step whose noise there was no time to learn."""
+def undecided(about: Examination, missing: str) -> Diagnosis:
+    """Errors of a step that there was no time to judge. missing: knowledge that came too late, as a clause."""
     harm = alarm_words(about.alarms, about.narrow.outcome.loss, about.exact.outcome.loss)
     spread = (
-        f"Not decided: {harm}, or so it seems; the search ended after {about.progress.seconds:g} s, before the noise "
-        "that may explain it was known; seconds= gives it more."
+        f"Not decided: {harm}, or so it seems; the search ended after {about.progress.seconds:g} s, before {missing}; "
+        "seconds= gives it more."
     )
     return Diagnosis(about=extent(about), alarms=tuple(about.alarms), spread=spread, runs=about.program.runs)
 

@@ -51,15 +51,15 @@ class Course:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
-        if self.is_unhealed and not self.remedies and self._is_only_amplified():
+        if self.is_unhealed and not self.remedies and self.is_only_amplified:
             self.is_spread = True
 
     def _search(self) -> None:
-        if self._is_of_gradients() and self._scale():
+        if not self.is_only_amplified and self._is_of_gradients() and self._scale():
             return
         if self._is_of_state() and self._heals_alone(_STATE):
             return
-        if self._is_only_amplified() and self._has_no_short_region():
+        if self.is_only_amplified and self._has_no_short_region():
             self.is_spread = True
             return
         if not any(self._heals_alone(base) or self._in_region(base) for base in _BASES):
@@ -127,7 +127,8 @@ class Course:
         finite = all(alarm.reason != "not finite" for alarm in self.about.alarms)
         return finite and groups <= {"gradient", "gradients", "change"} and groups != {"change"}
 
-    def _is_only_amplified(self) -> bool:
+    @property
+    def is_only_amplified(self) -> bool:
         """Amplified round-off, and changes of state and gradients that follow from it."""
         alarms = self.about.alarms
         groups = {alarm.distance.group for alarm in alarms if alarm.reason == "amplified"}

@@ -72,8 +72,10 @@ def _examined(about: Examination) -> Diagnosis:
         notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
         return Diagnosis(about=extent(about), notes=notes, runs=program.runs)
     if about.progress.is_spent and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
-        return undecided(about)
+        return undecided(about, "the noise that may explain it was known")
     course = Course(about)
     if not about.quick:
         course.search()
+    if course.is_out_of_time and course.is_only_amplified and not course.remedies:
+        return undecided(about, "it was known whether a few lines make it")
     return told(about, course)
