@@ -14,18 +14,19 @@ from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key
 
-KEPT = 64  # calls whose operands a run keeps, where it does not keep all
 _MOST_TURNS = 64  # calls at one place whose decisions a run keeps
 
 
 class CallLog:
     """Notes of one run."""
 
-    def __init__(self, keeps_all: bool, state: frozenset[int], names: dict[int, str]) -> None:
-        """state: storages of weights, buffers and optimizers. names: of modules by their id."""
+    def __init__(self, keeps: int | None, state: frozenset[int], names: dict[int, str]) -> None:
+        """keeps: calls, the last ones, with operands and results; None: all. state: storages of weights, buffers and
+        optimizers. names: of modules by their id.
+        """
         self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
-        self.calls: deque[Call] = deque(maxlen=None if keeps_all else KEPT)
+        self.calls: deque[Call] = deque(maxlen=keeps)
         self.in_update = False
         self.of_updates: set[CallPlace] = set()
         self.latest_place: CallPlace
@@ -45,6 +46,8 @@ class CallLog:
         return self._calls
 
     def add(self, call: Call) -> None:
+        if self.calls.maxlen == 0:
+            return
         if len(self.calls) == self.calls.maxlen:
             oldest = self.calls[0]
             for key in [_identity(tensor) for tensor in _tensors(oldest.result)]:

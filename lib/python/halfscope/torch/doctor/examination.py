@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from halfscope.torch.doctor.calls import EndlessRun
@@ -37,6 +37,7 @@ class Examination:
     alarms: list[Alarm] = field(init=False)
     first: FirstNotFinite = field(default_factory=FirstNotFinite)  # in the format
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
+    _is_kept: bool = False
     _answers: dict[Any, bool] = field(default_factory=dict)  # whether trials without changes heal
     _smaller: Run | None = None  # FP32 on smaller inputs
     _floor_of_smaller: Floor | None = None
@@ -51,7 +52,18 @@ class Examination:
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
         self.narrow = self._in_the_format()
-        self.floor.upstream = cache(self._upstream)
+        self.floor.upstream = self.program.upstream
+        self._judge()
+        if self.alarms:
+            self.keep()
+
+    def keep(self) -> None:
+        """Has operands and results of all calls in the format at hand, which a healthy step has no memory for."""
+        if not self._is_kept:
+            self._is_kept, self.first = True, FirstNotFinite()
+            self.narrow = self.program.run(Trial(keeps_all=True), self.first)
+
+    def _judge(self) -> None:
         pair = Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome)
         pair.learn(self.floor, self.quick)
         if self.quick:
@@ -65,16 +77,10 @@ class Examination:
     def _in_the_format(self) -> Run:
         """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
         try:
-            return self.program.run(Trial(keeps_all=True), self.first)
+            return self.program.run(Trial())
         except Exception as error:
             self.program.refusal = f"{type(error).__name__}: {error}"
-        self.first = FirstNotFinite()
-        return self.program.run(Trial(keeps_all=True), self.first)
-
-    def _upstream(self, place: CallPlace) -> frozenset[CallPlace]:
-        log = self.narrow.log
-        calls = [call for call in log.calls if call.place == place]
-        return frozenset(made.place for call in calls for made in log.ancestors(call)) - {place}
+        return self.program.run(Trial())
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from halfscope.torch.doctor.failures import ALARM, Alarm, Floor, Tolerance
 from halfscope.torch.doctor.outcomes import Outcome, changed_decisions
@@ -34,14 +35,12 @@ class Pair:
     def learn(self, floor: Floor, is_quick: bool = False) -> None:
         """Round-off of the format, in the runs that every floor needs."""
         for seed in _SEEDS[: 1 if is_quick else None]:
-            self._learn(floor, seed)
+            self._teach(floor.learn, floor.unit, seed)
 
     def learn_fp32(self, floor: Floor) -> None:
         """Round-off of FP32."""
         for seed in _SEEDS[:2]:
-            noisy = self.noisy(FP32_UNIT, seed)
-            if noisy is not None:
-                floor.learn_fp32(noisy, self.exact)
+            self._teach(floor.learn_fp32, FP32_UNIT, seed)
 
     def alarms(self, floor: Floor, tolerance: Tolerance = ALARM) -> list[Alarm]:
         """Failures of the format's run, after more noise where a sign that flips may explain them.
@@ -54,7 +53,7 @@ class Pair:
         floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
         if floor.has_near_ties or all(alarm.reason == "round-off" for alarm in found):
             for seed in _MORE_SEEDS:
-                self._learn(floor, seed)
+                self._teach(floor.learn, floor.unit, seed)
             found = floor.alarms(self.narrow, self.exact, tolerance)
             is_of_gradients = all(alarm.distance.group.startswith("gradient") for alarm in found)
             if found and (is_of_gradients or floor.has_near_ties):
@@ -69,19 +68,18 @@ class Pair:
         if not any(alarm.reason == "change" for alarm in found):
             return found
         for seed in _SEEDS:
-            noisy = self.noisy(floor.unit, seed, keeps_state=True)
-            if noisy is not None:
-                floor.learn_changes(noisy, self.exact)
+            self._teach(floor.learn_changes, floor.unit, seed, keeps_state=True)
         return floor.alarms(self.narrow, self.exact, tolerance)
 
-    def _learn(self, floor: Floor, seed: int) -> None:
-        noisy = self.noisy(floor.unit, seed)
+    def _teach(
+        self, learn: Callable[[Outcome, Outcome], None], noise: float, seed: int, keeps_state: bool = False
+    ) -> None:
+        """One noisy run, whose outcome goes before the next one needs memory."""
+        noisy = self.noisy(noise, seed, keeps_state)
         if noisy is not None:
-            floor.learn(noisy, self.exact)
+            learn(noisy, self.exact)
 
     def _after_flips(self, floor: Floor, seeds: tuple[int, ...], tolerance: Tolerance) -> list[Alarm]:
         for seed in seeds:
-            noisy = self.noisy(_FLIPPING * floor.unit, seed)
-            if noisy is not None:
-                floor.learn_jumps(noisy, self.exact, _FLIPPING)
+            self._teach(partial(floor.learn_jumps, units=_FLIPPING), _FLIPPING * floor.unit, seed)
         return floor.alarms(self.narrow, self.exact, tolerance)

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 
 from halfscope.torch.doctor.decisions import Decision, changed_in
-from halfscope.torch.doctor.rounding_mode import Outer
+from halfscope.torch.doctor.rounding_mode import PART, Outer
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import storage_key
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
-_PART = 2**20  # elements that are compared at once
 ALL_GRADIENTS = "all gradients together"
 
 
@@ -182,4 +181,4 @@ def _norm(tensor: torch.Tensor, exact: torch.Tensor | None = None) -> float:
 
 def _pairs(one: torch.Tensor, other: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Parts of two tensors, so that what is computed of them stays small."""
-    return zip(one.detach().reshape(-1).split(_PART), other.detach().reshape(-1).split(_PART))
+    return zip(one.detach().reshape(-1).split(PART), other.detach().reshape(-1).split(PART))

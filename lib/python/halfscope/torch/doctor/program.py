@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,12 +19,14 @@ from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of
-from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
+from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
+from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
 from halfscope.torch.private import checkpoints_called_directly, storage_key
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_NEAR = 64  # calls in front of one that a change may ask for
 _LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, and stays
 
 
@@ -41,6 +44,11 @@ class Trial:
     scale: float | None = None  # another loss scale
     shrinks: int = 0  # seed of inputs that are up to 2 % smaller
     keeps_all: bool = False  # operands and results of all calls
+
+    @property
+    def keeps(self) -> int | None:
+        """Calls that the run keeps: a change may ask for those in front of it, and nothing else does."""
+        return None if self.keeps_all else _NEAR if self.calls.changes else 0
 
 
 @dataclass
@@ -79,13 +87,26 @@ class Program:
             self._widen_state()
             return self._run(trial, see)
 
+    def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
+        """Places of the calls on whose results a decision depends, in the format."""
+        return self._upstream.get(place, frozenset())
+
+    @cached_property
+    def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
+        log = self.run(Trial(keeps_all=True)).log
+        calls = [(call, log.ancestors(call)) for call in log.calls if call.place in log.decisions]
+        return {
+            place: frozenset(made.place for call, before in calls if call.place == place for made in before) - {place}
+            for place in log.decisions
+        }
+
     def _run(self, trial: Trial, see: FirstNotFinite | None) -> Run:
         is_rounded = not trial.is_exact
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
-        mode = RoundingMode(rounder, default, lambda tensor, of: self._adopt(tensor, of, trial))
+        mode = RoundingMode(rounder, default, lambda tensor, of: self._adopt(tensor, of, trial), self._restored_keys())
         mode.see = see
-        log = CallLog(trial.keeps_all, self._state_keys(), self.names)
+        log = CallLog(trial.keeps, self._state_keys(), self.names)
         if see is not None:
             see.log = log
         blocks = AutocastBlocks(self.under_autocast)
@@ -148,10 +169,11 @@ class Program:
 
     def _add_noise(self, mode: RoundingMode, flat: torch.Tensor) -> None:
         """To the elements that the format does not hold."""
-        held, noisy = flat.clone(), flat.clone()
-        Rounder(self.format.name)(held)
-        mode.rounder(noisy)
-        flat.copy_(torch.where(held == flat, flat, noisy))
+        for part in flat.split(PART):
+            held, noisy = part.clone(), part.clone()
+            Rounder(self.format.name)(held)
+            mode.rounder(noisy)
+            part.copy_(torch.where(held == part, part, noisy))
 
     def _tensors(self) -> list[torch.Tensor]:
         return [*self._weights.values(), *self._buffers.values()]
@@ -161,6 +183,10 @@ class Program:
         for optimizer in self.optimizers:
             tensors += tensors_in({str(index): state for index, state in enumerate(optimizer.state.values())})
         return frozenset(storage_key(tensor) for tensor in tensors)
+
+    def _restored_keys(self) -> frozenset[int]:
+        """Storages that `kept_state` brings back whole."""
+        return frozenset(storage_key(tensor) for tensor in self._tensors() if _is_whole(tensor))
 
     def _widen_state(self) -> None:
         """A model of 16 bits has float32 tensors while a step runs, in FP32 and in the format."""
@@ -193,6 +219,13 @@ class Program:
     @property
     def has_buffers(self) -> bool:
         return bool(self._buffers)
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is all of its storage."""
+    return (
+        tensor.layout is torch.strided and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    )
 
 
 def _shrink(flat: torch.Tensor, seed: int) -> None:

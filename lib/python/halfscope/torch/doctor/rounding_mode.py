@@ -38,7 +38,7 @@ _COMPARES_NAMES = """
 _COMPARES = frozenset(_COMPARES_NAMES.split())
 
 
-_PART = 2**20  # elements of a large tensor that noise takes at once
+PART = 2**17  # elements of a large tensor that are taken at once, so that what is computed beside them stays small
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Outer:
     """A tensor from outside of the run: its storage as a flat tensor, and its elements before the run."""
 
     flat: torch.Tensor
-    before: torch.Tensor
+    before: torch.Tensor | None  # None of what the caller brings back
     is_written: bool = False
     adopted: torch.Tensor | None = None  # elements as the run began with them, of a storage that it wrote to
 
@@ -121,20 +121,29 @@ class Rounder:
 
 
 def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Views of a large tensor, so that what is computed beside it stays small."""
-    if tensor.numel() <= _PART or not tensor.is_contiguous():
+    """Views of a large tensor, in the order of its memory, so that what is computed beside it stays small."""
+    if tensor.numel() <= PART:
         return [tensor]
-    return list(tensor.view(-1).split(_PART))
+    dense = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
+    return list(dense.view(-1).split(PART)) if dense.is_contiguous() else [tensor]
 
 
 class RoundingMode(TorchDispatchMode):
     """Rounds what operations make, by the kind of the numbers that they take."""
 
     def __init__(
-        self, rounder: Rounder, default: Numbers, adopt: Callable[[torch.Tensor, RoundingMode], Numbers]
+        self,
+        rounder: Rounder,
+        default: Numbers,
+        adopt: Callable[[torch.Tensor, RoundingMode], Numbers],
+        restored: frozenset[int] = frozenset(),
     ) -> None:
-        """default: kind of a tensor that is made of no other one. adopt: kind of a tensor from outside of the run."""
+        """default: kind of a tensor that is made of no other one. adopt: kind of a tensor from outside of the run.
+
+        restored: storages from outside that the caller brings back after the run.
+        """
         super().__init__()
+        self._restored = restored
         self.rounder, self.kinds, self.default, self._adopt = rounder, StorageKinds(), default, adopt
         self.outer: dict[int, Outer] = {}
         self.shrunk = 0  # tensors from outside that are smaller in this run
@@ -193,13 +202,15 @@ class RoundingMode(TorchDispatchMode):
             with torch.inference_mode(False):  # the run ends outside of the script's
                 flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
                 flat.set_(storage_of(tensor))  # type: ignore[call-overload]
-                outer = self.outer[storage_key(tensor)] = Outer(flat, flat.clone())
+                before = None if storage_key(tensor) in self._restored else flat.clone()
+                outer = self.outer[storage_key(tensor)] = Outer(flat, before)
         return outer
 
     def end(self) -> None:
         """Brings back the storages from outside, and lets go of all tensors."""
         for outer in self.outer.values():
-            outer.flat.copy_(outer.before)
+            if outer.before is not None:
+                outer.flat.copy_(outer.before)
         self.outer.clear()
         self._kept.clear()
 

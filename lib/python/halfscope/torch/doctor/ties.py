@@ -20,6 +20,7 @@ def tie_words(about: Examination, choices: Iterable[Distance]) -> dict[CallPlace
     wanted = [choice.place for choice in choices if choice.place is not None]
     if not wanted or about.progress.is_spent:
         return {}
+    about.keep()
     exact = about.program.run(Trial(is_exact=True, keeps_all=True))
     clauses = {place: _words(place, about.narrow, exact) for place in wanted}
     return {place: words for place, words in clauses.items() if words}
