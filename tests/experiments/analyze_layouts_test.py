@@ -220,6 +220,26 @@ class Layouts(QuantizedFiles):
                 self.assertEqual("that a runtime fuses" in verdict, ratio is not None)
                 self.assertIn(ratio or "No block of", verdict)
 
+    def test_single_scales_of_layers_that_runtimes_fuse(self):
+        """FP8 under one scale each: a note, since a runtime can quantize again; none for other layers."""
+        for layers, ratio, is_named in (
+            (("gate_proj", "up_proj"), 2.0, True),
+            (("w1", "w3"), 4.0, True),
+            (("q_proj", "k_proj", "v_proj"), 1.25, True),
+            (("w1", "w3"), 1.0, False),
+            (("w1", "w2"), 4.0, False),
+        ):
+            parts = {}
+            for i, layer in enumerate(layers):
+                parts[f"m.0.{layer}.weight"] = ("F8_E4M3", [2, 2], b"\x70\x7e\x38\x01")
+                scale = 0.25 * (ratio if i == len(layers) - 1 else 1)
+                parts[f"m.0.{layer}.weight_scale"] = ("F32", [1], floats([scale]))
+            with self.subTest(layers=layers, ratio=ratio):
+                path = self.write_in(f"{layers[0]}-{layers[1]}-{ratio}", parts)
+                said = " ".join(self.run_ok("analyze", path).split())
+                words = f"m.0.{layers[-1]}.weight differ by {ratio:g}: a runtime that fuses them"
+                self.assertEqual(words in said, is_named)
+
     def test_scales_that_were_rounded_up_without_their_codes(self):
         """Beside the original the factor is told; alone, that every block reaches the largest code."""
         codes = bytes([*range(1, 127), 1, 2]) * 128 * 4

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <optional>
 
 #include <halfscope/core/escape.hpp>
+#include <halfscope/io/detail/fused_scales.hpp>
 
 namespace halfscope {
 namespace {
@@ -85,79 +85,6 @@ std::string sound_words(std::span<const NamedFindings> tensors) {
       text, at_largest, blocks);
 }
 
-/// Layers that runtimes fuse into one product, by a part of their names.
-constexpr std::array<std::array<std::string_view, 3>, 5> fused_layers{{{"gate_proj", "up_proj", ""},
-                                                                       {"w1", "w3", ""},
-                                                                       {"q_proj", "k_proj", "v_proj"},
-                                                                       {"to_q", "to_k", "to_v"},
-                                                                       {"wq", "wk", "wv"}}};
-
-/// The place in a name of a part between dots; nothing where there is none.
-std::optional<std::size_t> place_of_part(std::string_view name, std::string_view part) {
-  for (std::size_t at = name.find(part); at != std::string_view::npos; at = name.find(part, at + 1)) {
-    const std::size_t end = at + part.size();
-    const bool begins = at == 0 || name[at - 1] == '.' || name[at - 1] == ':';
-    if (begins && (end == name.size() || name[end] == '.')) return at;
-  }
-  return std::nullopt;
-}
-
-/// Smallest and largest scale of the layers of one fused product.
-struct FusedScales {
-  std::string smaller{}, larger{};  ///< names
-  double low = 0, high = 0;
-
-  void add(const std::string& name, double factor) {
-    if (smaller.empty() || factor < low) {
-      low = factor;
-      smaller = name;
-    }
-    if (larger.empty() || factor > high) {
-      high = factor;
-      larger = name;
-    }
-  }
-  [[nodiscard]] double ratio() const { return high / low; }
-};
-
-/// Products of layers of one kind, by their names without the layer's part.
-std::map<std::string, FusedScales> fused_products(std::span<const NamedFindings> tensors,
-                                                  std::span<const std::string_view> layers) {
-  std::map<std::string, FusedScales> products;
-  for (const NamedFindings& tensor : tensors) {
-    const auto& whole = tensor.findings->whole_scale;
-    if (!whole || !whole->is_sound()) continue;
-    for (const std::string_view layer : layers) {
-      const auto at = layer.empty() ? std::nullopt : place_of_part(tensor.name, layer);
-      if (!at) continue;
-      const std::string product = tensor.name.substr(0, *at) + tensor.name.substr(*at + layer.size());
-      products[product].add(tensor.name, double{whole->factor()});
-    }
-  }
-  return products;
-}
-
-/// A sentence for each kind of layers that a runtime fuses and that have different scales of their tensors.
-std::vector<std::string> fused_sentences(std::span<const NamedFindings> tensors) {
-  std::vector<std::string> sentences;
-  for (const auto& layers : fused_layers) {
-    std::size_t different = 0;
-    FusedScales worst;
-    for (const auto& [product, scales] : fused_products(tensors, layers)) {
-      if (scales.high == scales.low) continue;
-      if (different++ == 0 || scales.ratio() > worst.ratio()) worst = scales;
-    }
-    if (different == 0) continue;
-    sentences.push_back(fmt::format(
-        "Quantize {} and {} again with one scale of the tensor for all that a runtime fuses{}: theirs differ "
-        "by {:g}. A runtime that fuses them uses one (vLLM the first's, TensorRT-LLM the larger), and the "
-        "other tensor is off by that factor.",
-        worst.smaller, worst.larger,
-        different > 1 ? fmt::format(", and {} more such layers", different - 1) : "", worst.ratio()));
-  }
-  return sentences;
-}
-
 /// Scales that are all 1, in as many tensors as there are.
 std::string ones_note(std::span<const NamedFindings> tensors) {
   std::size_t count = 0;
@@ -207,6 +134,7 @@ std::vector<std::string> quantized_verdict(std::span<const NamedFindings> tensor
   if (sentences.empty() && !tensors.empty()) sentences.push_back(sound_words(tensors));
   for (std::string note : {ones_note(tensors), powers_note(tensors)})
     if (!note.empty()) sentences.push_back(std::move(note));
+  std::ranges::move(single_scale_notes(tensors), std::back_inserter(sentences));
   if (unread > 0)
     sentences.push_back(
         fmt::format("{} quantized tensor{} not read: no scale of a loss belongs to such a file.", unread,

@@ -77,6 +77,8 @@ struct BlockFindings {
   /// A scale of the whole tensor. Under it the block of the largest value has the largest scale there is,
   /// which is no damage.
   std::optional<WholeScale> whole_scale{};
+  /// The one FP32 scale of a tensor that has no others.
+  std::optional<float> single_scale{};
 };
 
 struct BlockKind {

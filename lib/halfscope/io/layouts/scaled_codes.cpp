@@ -51,6 +51,7 @@ class ScaledCodes : public QuantizedTensor {
     for (std::size_t i = 0; i < scales.size(); ++i)
       judge_block({static_cast<std::int64_t>(i), codes[i], scales[i]}, {payload_.largest, scales_.largest},
                   found);
+    if (!whole_ && scales.size() == 1 && scales_.type == nullptr) found.single_scale = scales[0];
     if (!whole_ || whole_->factor() == 1) found.relations = relations_of(scales, codes);
     // Scales of few bits are of other blocks, or powers of two by their type: that all are 1 is a relation.
     if (found.relations && (whole_ || scales_.type != nullptr))
