@@ -308,6 +308,7 @@ class Layouts(QuantizedFiles):
         empty = {f"w{i}": ("BF16", [0], b"") for i in range(3)}
         path = self.write_in("empty", empty)
         self.refuse("analyze", path, "--fail-on", "flushed>2%", says=["3 tensors", "ZeRO-3", "zero_to_fp32.py"])
+        self.refuse("analyze", self.write_in("single", {"w": ("BF16", [0], b"")}), says=["1 tensor without"])
         path = self.write_in("one", {**empty, "v": ("BF16", [1], b"\x80\x3f")})
         self.assertEqual(len(self.analyze(path)), 4)
 

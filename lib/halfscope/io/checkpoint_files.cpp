@@ -32,11 +32,10 @@ void refuse_placeholders(const TensorFile& file, const std::string& path) {
       std::ranges::all_of(tensors, [&](const StoredTensor& tensor) { return tensor.shape == nothing; });
   if (tensors.empty() || !is_empty || is_of_arrays || !file.codes().empty()) return;
   throw InvalidArgument(fmt::format(
-      "{}: {} tensors and no element in them, as DeepSpeed's ZeRO-3 saves placeholders; the weights are "
-      "in "
+      "{}: {} tensor{} without an element, as DeepSpeed's ZeRO-3 saves placeholders; the weights are in "
       "*_optim_states.pt: python zero_to_fp32.py . model.pt in their folder puts them together, and "
       "stage3_gather_16bit_weights_on_model_save saves them whole",
-      printable(path), tensors.size()));
+      printable(path), tensors.size(), tensors.size() == 1 ? "" : "s"));
 }
 
 }  // namespace
