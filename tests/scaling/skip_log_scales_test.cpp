@@ -233,6 +233,38 @@ TEST_CASE("a loss scale that is no number is none that was not printed", "[skip_
   check_says(verdict_of(cut), {"the scale is 1 throughout"});
 }
 
+TEST_CASE("a line that tells the scale before its step and behind it tells whether it was skipped",
+          "[skip_log]") {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 100; ++i) {
+    INFO(i);
+    const Run run = run_of({}, 60, random);
+    Lines every, at_skips;
+    double before = 65536;
+    for (std::size_t step = 1; step <= 60; ++step) {
+      const double behind = run.behind[step - 1];
+      every.push_back(fmt::format("step {} loss_scale {} -> {}", step, before, behind));
+      at_skips.push_back(behind < before ? every.back() : fmt::format("step {} loss 2.5", step));
+      before = behind;
+    }
+    for (const Lines& lines : {every, at_skips}) {
+      const SkipLog log = read_whole_log(lines);
+      CHECK(log.least_skipped() == run.skipped);
+      CHECK(log.most_skipped() == run.skipped);
+    }
+  }
+}
+
+TEST_CASE("a scale that is none throughout is no scaler's", "[skip_log]") {
+  for (const char* scale : {"0", "-1", "nan"}) {
+    INFO(scale);
+    const std::string verdict = verdict_of(read_log({fmt::format("step=1 loss_scale={} loss=2.5", scale),
+                                                     fmt::format("step=2 loss_scale={} loss=2.5", scale)}));
+    check_says(verdict, {"No loss scale was read", "in line 1: such a scale is none"});
+    CHECK(verdict.find("overflows") == std::string::npos);
+  }
+}
+
 TEST_CASE("steps that begin anew behind a line of an epoch go on", "[skip_log]") {
   std::mt19937_64 random(7);
   for (const char* header : {"Epoch {}", "=== Epoch {} ===", "Epoch {}/9", "epoch: {}"}) {

@@ -26,11 +26,21 @@ std::optional<bool> has_scales_behind(const std::vector<CountedIterations>& iter
 }  // namespace
 
 void place_flags(std::vector<CountedIterations>& iterations) {
+  for (CountedIterations& counted : iterations) {
+    const IterationLine& line = counted.line;
+    if (line.scale_before && *line.scale < *line.scale_before)
+      counted.overflows.push_back({.scale = *line.scale_before,
+                                   .next = line.scale,
+                                   .has_rank = true,
+                                   .format = line.format,
+                                   .line = line.line,
+                                   .is_of_state = true});
+  }
   const std::optional<bool> is_behind = has_scales_behind(iterations);
   if (is_behind.value_or(false)) return;
   for (CountedIterations& counted : iterations) {
     IterationLine& line = counted.line;
-    if (!line.overflowed || !line.scale) continue;
+    if (!line.overflowed || !line.scale || line.scale_before) continue;
     const bool is_of_step = is_behind.has_value() || line.has_step_scale;
     if (is_of_step && !is_scale(*line.scale / 2)) continue;
     if (is_of_step)

@@ -21,10 +21,12 @@ std::int64_t usual_interval(const std::vector<CountedIterations>& iterations) {
 
 /// Whether any line tells of a scaler: a scale other than 1, or a step that it skipped.
 bool tells_of_scaler(const std::vector<CountedIterations>& iterations) {
-  return std::ranges::any_of(iterations, [](const CountedIterations& counted) {
+  const bool has_scale = std::ranges::any_of(
+      iterations, [](const CountedIterations& counted) { return counted.line.scale.has_value(); });
+  return std::ranges::any_of(iterations, [&](const CountedIterations& counted) {
     const IterationLine& line = counted.line;
-    return !counted.overflows.empty() || line.scale.value_or(1) != 1 || line.bad_scale || line.has_scaler ||
-           line.skipped.value_or(0) > 0;
+    return !counted.overflows.empty() || line.scale.value_or(1) != 1 || (line.bad_scale && has_scale) ||
+           line.has_scaler || line.skipped.value_or(0) > 0;
   });
 }
 
@@ -59,6 +61,7 @@ class IterationLog {
     const double before = known_;
     const bool is_new = is_seam(counted);
     if (window.after_hole || is_new) known_ = 0;
+    if (known_ == 0 && window.size() == 1) known_ = line.scale_before.value_or(0);
     if (is_new && !log_.seam_line) log_.seam_line = line.line;
     if (is_open(counted, window)) {
       add_open(line, window);

@@ -107,6 +107,7 @@ void leave_uneven_scales(std::vector<CountedIterations>& iterations, SkipLog& lo
     IterationLine& line = counted.line;
     line.has_scaler = line.has_scaler || line.scale.has_value();
     line.scale.reset();
+    line.scale_before.reset();
   }
 }
 

@@ -210,6 +210,7 @@ std::string say_open(const SkipLog& log) {
 }
 
 std::string say_no_scaler(const SkipLog& log) {
+  if (log.bad_scale_line) return "No loss scale was read.";
   if (log.other_scale.empty())
     return "No loss scaler in this log: the scale is 1 throughout, or none is printed. A scaler at its "
            "smallest scale would print the same.";

@@ -101,7 +101,8 @@ std::string say_lost(const SkipLog& log) {
 
 std::string say_bad_scale(const SkipLog& log) {
   if (!log.bad_scale_line) return "";
-  const std::string_view why = log.bad_scale > 0 ? "it grew without an end; give the scaler a max_scale"
+  const std::string_view why = !log.has_scaler     ? "such a scale is none"
+                               : log.bad_scale > 0 ? "it grew without an end; give the scaler a max_scale"
                                : log.bad_scale == 0
                                    ? "it was halved until nothing was left: every step overflows"
                                    : "such a scale is none";

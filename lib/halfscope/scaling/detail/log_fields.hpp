@@ -76,9 +76,10 @@ struct LogField {
   LogRole role = LogRole::none;
   std::string_view name;  ///< as it is printed; lives as long as the names
   double value = 0;
-  std::optional<double> total{};  ///< 100 in "25/100"
-  std::size_t end = 0;            ///< place behind the number
-  bool heads_list = false;        ///< others stand behind it in a list
+  std::optional<double> total{};   ///< 100 in "25/100"
+  std::optional<double> before{};  ///< 65536 in "65536 -> 32768"
+  std::size_t end = 0;             ///< place behind the number
+  bool heads_list = false;         ///< others stand behind it in a list
 };
 
 /// The fields of a line whose names have a role, in order. A number that something other than a space or a

@@ -53,6 +53,7 @@ struct IterationLine {
   std::string_view format = "megatron";  ///< name of its format
   std::int64_t line = 0;                 ///< number in the file
   std::optional<double> loss{};          ///< NaN where it is not finite
+  std::optional<double> scale_before{};  ///< scale of the iteration, where the line tells both
   std::optional<double> bad_scale{};     ///< a scale that is no number above 0, or none that FP32 holds
   bool has_scaler = false;               ///< prints a scale, if only as a mean
   bool overflowed = false;               ///< says that the step was not finite, and skipped

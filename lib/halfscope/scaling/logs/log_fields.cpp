@@ -128,6 +128,7 @@ class LogFieldFinder {
       std::string_view next = behind.substr(skip_blanks(behind, arrow.size()));
       const auto after = take_grouped_number(next);
       if (!after) return false;
+      field.before = field.value;
       field.value = *after;
       rest = next;
     }

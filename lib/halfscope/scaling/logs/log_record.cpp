@@ -154,6 +154,7 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
   if (const auto& scale = scale_of(record)) {
     const double value = scale->role == LogRole::scale_log2 ? std::exp2(scale->value) : scale->value;
     (is_scale(value) ? line.scale : line.bad_scale) = value;
+    if (line.scale && scale->before && is_scale(*scale->before)) line.scale_before = scale->before;
   }
   if (const auto& norm = record.at(LogRole::norm)) {
     line.grad_norm = norm_of(norm->value);
