@@ -20,7 +20,8 @@ from halfscope.results.curves import loss_curve, zero_causes
 from halfscope.results.json_files import FORMAT_VERSION, read_json, read_json_lines
 from halfscope.results.packed import ENVIRONMENT, HISTOGRAMS, RUNS
 
-# Compressed bytes of an experiment's histograms, beyond which they are left out unless predictions are made from them.
+# Compressed bytes of an experiment's histograms, beyond which those of the arms that others are compared with are kept
+# alone, and none where these are too many as well; all where the arms' counters are predicted from them.
 MOST_HISTOGRAMS = 256 << 10
 OF_DATA = "data_"  # keys of an environment that only runs on some data sets have
 
@@ -123,10 +124,18 @@ def pack_experiment(experiment: Path, made: Path) -> None:
     predicts, runs = _predicts(experiment), _run_folders(experiment)
     _write_environment(runs, made)
     (made / RUNS).write_text("".join(map(_line, _packed_runs(experiment, runs))), encoding="utf-8")
-    lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
-    histograms = _compressed("".join(lines))
-    if lines and (predicts or len(histograms) <= MOST_HISTOGRAMS):
+    histograms = _histograms(runs)
+    if not predicts and len(histograms) > MOST_HISTOGRAMS:
+        baselines = {line.get("baseline") for line in read_json(experiment / "summary.json")["arms"]}
+        histograms = _histograms([run for run in runs if run.arm in baselines])
+    if histograms and (predicts or len(histograms) <= MOST_HISTOGRAMS):
         (made / HISTOGRAMS).write_bytes(histograms)
+
+
+def _histograms(runs: list[RunFolder]) -> bytes:
+    """Compressed lines of the runs' first and last histograms; empty where they have none."""
+    lines = [_line({"arm": arm, "seed": seed, **line}) for arm, seed, path in runs for line in _ends(path)]
+    return _compressed("".join(lines)) if lines else b""
 
 
 def _predicts(experiment: Path) -> bool:

@@ -149,6 +149,21 @@ def test_histograms_that_are_none_or_too_many_are_left_out(
     assert not (tmp_path / "kept/master-copy/histograms.jsonl.gz").exists()
 
 
+def test_of_too_many_histograms_those_of_the_baselines_are_kept(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = write_results(tmp_path / "results", seeds=2, steps=10)
+    summary = read(experiment / "summary.json")
+    arms = [{**line, "baseline": "" if line["arm"] == "fp32" else "fp32"} for line in summary["arms"]]
+    write_json(experiment / "summary.json", summary | {"arms": arms})
+    kept = tmp_path / "kept/master-copy/histograms.jsonl.gz"
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    assert {line["arm"] for line in lines_of(kept)} > {"fp32"}
+    monkeypatch.setattr(pack_results, "MOST_HISTOGRAMS", kept.stat().st_size - 1)
+    record_results(tmp_path / "results", tmp_path / "kept", program)
+    assert {(line["arm"], line["seed"]) for line in lines_of(kept)} == {("fp32", 0), ("fp32", 1)}
+
+
 def test_of_hundreds_of_trainings_the_summary_is_recorded(tmp_path: Path, program: Path) -> None:
     experiment = write_results(tmp_path / "results", seeds=2, steps=10)
     write_json(experiment / "summary.json", read(experiment / "summary.json") | {"harm": {"trainings": []}})
