@@ -8,6 +8,7 @@
 
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/scaling/advisor.hpp>
+#include <halfscope/stats/what_if.hpp>
 
 #include "experiments/analyses/analyses.hpp"
 #include "experiments/analyses/constant_scale.hpp"
@@ -19,8 +20,11 @@ namespace halfscope {
 namespace where_loss_scaling {
 namespace {
 
-/// Halvings of the gradients that the one run is asked about.
-constexpr int most_halvings = 16;
+/// Doublings and halvings of the gradients that the one run is asked about.
+constexpr int most_doublings = 8, most_halvings = 16;
+/// Share of a gradient's sum of magnitudes beyond whose loss harm is expected. The small elements of a
+/// softmax's gradient have as large a sum as its one large element, and next to none of its energy.
+constexpr double flushed_where_harm_begins = 0.2;
 
 /// Observed steps of an FP32 run that its record keeps.
 std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm, std::int64_t seed) {
@@ -36,13 +40,40 @@ std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string
   return all;
 }
 
-/// The largest share of an activation gradient's norm that casts to FP16 lose, over the steps, with all
-/// gradients divided by 2^halvings.
-std::optional<double> worst_loss(const std::vector<WatchedStep>& steps, int halvings) {
+/// A loss of a step in casts to FP16, with all gradients divided by 2^halvings.
+using Loss = std::optional<double> (*)(const WatchedStep& step, int halvings);
+
+/// The largest share of an activation gradient's norm.
+std::optional<double> lost_norm(const WatchedStep& step, int halvings) {
+  return worst_underflow(step, -halvings);
+}
+
+/// Share of the sum of magnitudes in elements that become zero; in each binade they are taken to be 1.5 times
+/// its lower end.
+double flushed_magnitude(const ExponentHistogram& gradient, int halvings) {
+  const int edge = flush_edge(fp16).binade + halvings;
+  double all = 0, flushed = 0;
+  for (int i = ExponentHistogram::first_exponent; i <= ExponentHistogram::last_exponent; ++i) {
+    const double magnitude = std::ldexp(static_cast<double>(gradient.count(i)), i);
+    all += magnitude;
+    if (i < edge) flushed += magnitude;
+  }
+  return all > 0 ? flushed / all : 0;
+}
+
+/// The largest share of an activation gradient's sum of magnitudes.
+std::optional<double> lost_magnitude(const WatchedStep& step, int halvings) {
+  double worst = 0;
+  for (const WatchedGradient& gradient : step.gradients)
+    worst = std::max(worst, flushed_magnitude(gradient.histogram, halvings));
+  return step.gradients.empty() ? std::nullopt : std::optional(worst);
+}
+
+/// The largest over the steps.
+std::optional<double> worst_loss(Loss loss, const std::vector<WatchedStep>& steps, int halvings) {
   std::optional<double> worst;
   for (const WatchedStep& step : steps)
-    if (const std::optional<double> own = worst_underflow(step, -halvings))
-      worst = std::max(worst.value_or(0), *own);
+    if (const std::optional<double> own = loss(step, halvings)) worst = std::max(worst.value_or(0), *own);
   return worst;
 }
 
@@ -53,44 +84,52 @@ std::vector<WatchedStep> first_run(const RunRecords& records, const std::string&
 }
 
 /// By the FP32 run with the fewest positions: with 2^k times as many, gradients are 2^-k times as large.
-std::vector<CurvePoint> predicted_losses(const RunRecords& records, const std::string& arm, double place) {
+std::vector<CurvePoint> predicted_losses(Loss loss, const RunRecords& records, const std::string& arm,
+                                         double place) {
   std::vector<CurvePoint> curve;
   const std::vector<WatchedStep> steps = first_run(records, arm);
-  for (int halvings = 0; halvings <= most_halvings; ++halvings)
-    if (const std::optional<double> worst = worst_loss(steps, halvings))
+  for (int halvings = -most_doublings; halvings <= most_halvings; ++halvings)
+    if (const std::optional<double> worst = worst_loss(loss, steps, halvings))
       curve.push_back({std::ldexp(place, halvings), *worst});
   return curve;
 }
 
-Cell energy_cell(const std::optional<double>& norm) {
-  return norm ? Cell{fmt::format("{:.2f} %", 100 * *norm * *norm), *norm * *norm}
-              : Cell{"-", std::monostate{}};
+Cell share_cell(const std::optional<double>& share) {
+  return share ? Cell{fmt::format("{:.2f} %", 100 * *share), *share} : Cell{"-", std::monostate{}};
 }
 
-Section energy_section(const AnalysisInput& input, const std::vector<MapPoint>& points, Json& values) {
-  Table table{{{"series", "series"},
+Json json_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Section lost_section(const AnalysisInput& input, const std::vector<MapPoint>& points, Json& values) {
+  Table table{{{"series", "lost in"},
                {"variant", "arm"},
                {"positions", "positions"},
-               {"energy", "energy that FP16 would lose"},
+               {"magnitude", "sum of magnitudes flushed"},
+               {"energy", "energy lost"},
                {"missed", "FP32's decrease missed"}},
               {}};
   const RunRecords records(input.folder);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const MapPoint& point = points[i];
-    const std::optional<double> norm =
-        worst_loss(first_run(records, input.judged.find(point.arm)->baseline), 0);
-    values["points"][i]["lost_energy"] = norm ? Json(*norm * *norm) : Json();
+    const std::vector<WatchedStep> steps = first_run(records, input.judged.find(point.arm)->baseline);
+    const std::optional<double> magnitude = worst_loss(lost_magnitude, steps, 0);
+    std::optional<double> energy = worst_loss(lost_norm, steps, 0);
+    if (energy) energy = *energy * *energy;
+    values["points"][i]["lost_magnitude"] = json_or_null(magnitude);
+    values["points"][i]["lost_energy"] = json_or_null(energy);
     table.rows.push_back({point.series,
                           point.variant,
                           {fmt::format("{:.0f}", point.place), point.place},
-                          energy_cell(norm),
+                          share_cell(magnitude),
+                          share_cell(energy),
                           point.missed ? Cell{fmt::format("{:.1f} %", 100 * *point.missed), *point.missed}
                                        : Cell{"-", std::monostate{}}});
   }
-  return {.heading =
-              "Share of the energy of the activation gradient that loses most, in FP32's first and last "
-              "observed step",
-          .table = std::move(table)};
+  return {.heading = "Losses of FP16 without a scale in the activation gradient that loses most",
+          .table = std::move(table),
+          .note = "by the histograms of FP32's first and last observed step"};
 }
 
 /// Binades by which the arms of a beginning scale their loss up.
@@ -109,6 +148,20 @@ const MapPoint* fewest(const std::vector<MapPoint>& points, const Onset& onset) 
   return first;
 }
 
+/// Where the largest share of a norm, which the advisor goes by, would put the beginnings.
+Section norm_section(const std::vector<Onset>& by_norm) {
+  Table table{
+      {{"series", "by the norm"}, {"variant", "arm"}, {"predicted", "predicted"}, {"factor", "factor"}}, {}};
+  const auto cell = [](const std::optional<double>& value) {
+    return value ? Cell{fmt::format("{:.3g}", *value), *value} : Cell{"-", std::monostate{}};
+  };
+  for (const Onset& onset : by_norm)
+    table.rows.push_back({onset.series, onset.variant, cell(onset.predicted), cell(onset.factor())});
+  return {
+      .heading = "Beginnings where an activation gradient loses 20 % of its norm, which the advisor goes by",
+      .table = std::move(table)};
+}
+
 }  // namespace
 }  // namespace where_loss_scaling
 
@@ -118,16 +171,23 @@ AnalysisResult find_where_loss_scaling(const AnalysisInput& input) {
   if (points.empty()) return {};
   const RunRecords records(input.folder);
   std::vector<Onset> onsets = onsets_of(points, Grows::up);
-  for (Onset& onset : onsets) {
-    const MapPoint* first = fewest(points, onset);
+  std::vector<Onset> by_norm = onsets;
+  for (std::size_t i = 0; i < onsets.size(); ++i) {
+    const MapPoint* first = fewest(points, onsets[i]);
     const std::string& baseline = input.judged.find(first->arm)->baseline;
-    const double unscaled = std::ldexp(first->place, scaled_by(input, points, onset));
-    onset.predicted = crossing(predicted_losses(records, baseline, unscaled), AdvisorOptions{}.tolerance);
+    const double unscaled = std::ldexp(first->place, scaled_by(input, points, onsets[i]));
+    onsets[i].predicted =
+        crossing(predicted_losses(lost_magnitude, records, baseline, unscaled), flushed_where_harm_begins);
+    by_norm[i].predicted =
+        crossing(predicted_losses(lost_norm, records, baseline, unscaled), AdvisorOptions{}.tolerance);
   }
   AnalysisResult finding{.key = "where_loss_scaling", .values = to_json(points, onsets)};
+  finding.values["flushed_where_harm_begins"] = flushed_where_harm_begins;
+  finding.values["by_norm"] = to_json({}, by_norm)["onsets"];
   finding.sections.push_back(points_section(points, "positions"));
-  finding.sections.push_back(energy_section(input, points, finding.values));
+  finding.sections.push_back(lost_section(input, points, finding.values));
   finding.sections.push_back(onsets_section(onsets, "positions"));
+  finding.sections.push_back(norm_section(by_norm));
   finding.sentence = predictions_in_words(onsets);
   return finding;
 }

@@ -58,10 +58,10 @@ EVERYDAY = (
         technique="3.2, everyday",
         experiment="where-loss-scaling",
         network="language model",
-        with_it="averaged_scaled_32768",
-        without_it="averaged_fp16_32768",
+        with_it="gru_scaled_16384",
+        without_it="gru_fp16_16384",
         setting=_mean_over_words,
-        baseline="averaged_fp32_32768",
+        baseline="gru_fp32_16384",
     ),
 )
 HEAD = ("technique (section)", "network", "setting", "metric", "FP32", "FP16 with it", "FP16 without it", "seeds")

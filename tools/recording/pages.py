@@ -61,6 +61,7 @@ FINDINGS = {
     "predictors": FindingTable("harm", ("predictor", "steps")),
     "advice": FindingTable("harm", ("task", "harmed")),
     "beginnings": FindingTable(None, ("begins in", "arm")),
+    "beginnings-by-norm": FindingTable(None, ("by the norm", "arm")),
     "harm-by-place": FindingTable(None, ("series", "arm")),
     "norms": FindingTable(None, ("norm", "mean")),
 }

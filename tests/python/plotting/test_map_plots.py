@@ -86,18 +86,30 @@ def test_points_are_grouped_and_ascend(tmp_path: Path) -> None:
     assert all(line.points[0]["place"] < line.points[1]["place"] for line in groups)
 
 
-def test_lost_energy_is_the_axis_of_the_second_panel(tmp_path: Path) -> None:
+def test_a_panel_per_network_has_both_ways_to_so_many_positions(tmp_path: Path) -> None:
     points = [
-        point("averaged", "fp16", 2048, -2.0, lost_energy=0.001),
-        point("averaged", "fp16", 32768, 0.3, lost_energy=0.4),
+        point("gru", "fp16", 2048, -2.0, lost_energy=0.001, lost_magnitude=0.04),
+        point("gru", "fp16", 32768, 0.3, lost_energy=0.4, lost_magnitude=0.6),
+        point("gru_weighted", "fp16", 32768, 0.1, lost_energy=0.5, lost_magnitude=0.7),
+        point("ssd", "fp16", 7680, 0.0, lost_energy=None, lost_magnitude=None),
     ]
-    experiment = with_finding(tmp_path, "where_loss_scaling", points=points, onsets=[onset("averaged", "fp16", 9000)])
+    onsets = [onset("gru", "fp16", 9000)]
+    found = {"points": points, "onsets": onsets, "flushed_where_harm_begins": 0.2}
+    experiment = with_finding(tmp_path, "where_loss_scaling", **found)
     figure = plotting.where_loss_scaling(experiment)
     assert figure is not None
-    left, right = figure.axes
-    assert list(left.lines[0].get_xdata()) == [2048, 32768]
-    assert list(left.lines[0].get_ydata()) == [100 * LEAST, 30.0]
-    assert list(right.lines[0].get_xdata()) == [0.001, 0.4]
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    gru = panels["gru"]
+    assert list(gru.lines[0].get_xdata()) == [2048, 32768]
+    assert list(gru.lines[0].get_ydata()) == [100 * LEAST, 30.0]
+    assert [9000] in [list(dict.fromkeys(line.get_xdata())) for line in gru.lines]
+    assert "ssd" in panels and "gru_weighted" not in panels
+    lost = [list(line.get_xdata()) for line in panels["By lost energy"].lines[:3]]
+    assert lost == [[0.001, 0.4], [0.5], []]
+    flushed = [list(line.get_xdata()) for line in panels["By flushed magnitude"].lines[:4]]
+    assert flushed == [[0.04, 0.6], [0.7], [], [0.2, 0.2]]
+    legend = [text.get_text() for axes in figure.axes if axes.get_legend() for text in axes.get_legend().get_texts()]
+    assert {"a real mean, fp16", "multiplied by a constant, fp16", "gru", "ssd"} <= set(legend)
 
 
 def test_errors_of_sums_are_drawn_beside_their_closed_form(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
 from halfscope.plotting.style import AMBER, BLUE, COLOURS, GREY, RED, new_figure, tidy
@@ -15,6 +15,7 @@ from halfscope.results import Experiment
 LEAST, MOST = -0.1, 1.1  # range of the share that is missed; larger and smaller ones stand at the edges
 MARKERS = "osD^vP"
 MISSED = "FP32's decrease missed (%)"
+WEIGHTED = "_weighted"  # ends the name of a series whose loss is multiplied by a constant
 
 
 class Rate(NamedTuple):
@@ -88,35 +89,23 @@ def where_master_copy(experiment: Experiment) -> Figure | None:
         last.tick_params(labelbottom=True)
     _limit(grid.flat, found["margin"])
     left = bottom.subplots(1, 2, width_ratios=(3, 1))
-    _draw_by_applied(left[0], series, networks, found)
+    _draw_by_applied(left[0], series, found)
     left[1].axis("off")
     left[1].legend(handles=[*_marks(colours), *_network_marks(networks)], loc="center left", frameon=False, fontsize=8)
-    top.suptitle(
-        "Harm of weights of 16 bits, by learning rate; paired with FP32's seeds",
-        x=0.01,
-        ha="left",
-        weight="bold",
-        size=10,
-    )
+    _title(top, "Harm of weights of 16 bits, by learning rate; paired with FP32's seeds")
     return figure
 
 
-def _draw_by_applied(axes: Axes, series: list[Series], networks: list[str], found: dict) -> None:
-    for line in series:
-        network = line.series.rpartition("_")[0]
-        shown = [point for point in line.points if point.get("applied") is not None and _height(point) is not None]
-        axes.plot(
-            [point["applied"] for point in shown],
-            [_height(point) for point in shown],
-            MARKERS[networks.index(network) % len(MARKERS)],
-            color=_colours(other.variant for other in series)[line.variant],
-            markersize=4,
-            alpha=0.75,
-        )
+def _title(figure: SubFigure, text: str) -> None:
+    figure.suptitle(text, x=0.01, ha="left", weight="bold", size=10)
+
+
+def _draw_by_applied(axes: Axes, series: list[Series], found: dict) -> None:
+    own = [line.series.rpartition("_")[0] for line in series]
+    _draw_points(axes, series, own, "applied", [line.variant for line in series])
     axes.axvline(found["applied_where_harm_begins"], color=GREY, linewidth=1, linestyle=":")
     axes.set(xlabel="share of the intended update that is applied", ylabel=MISSED, xlim=(-0.02, 1.1))
-    axes.axhline(100 * found["margin"], color=GREY, linewidth=0.8, linestyle=":")
-    axes.set_ylim(100 * LEAST - 3, 100 * MOST + 3)
+    _limit([axes], found["margin"])
     tidy(axes, "By the share that is applied")
 
 
@@ -132,31 +121,70 @@ def _mark_rates(axes: Axes, rates: Iterable[Rate]) -> None:
 
 
 def where_loss_scaling(experiment: Experiment) -> Figure | None:
-    """Harm of FP16 without loss scaling by the positions of the loss, and by the energy that casts lose.
+    """Harm of FP16 without loss scaling by the positions of the loss, a panel per network; below, by what casts lose.
 
-    A line per way to have so many positions. None without that finding.
+    None without that finding.
     """
     found = experiment.summary.get("where_loss_scaling")
     if not found:
         return None
     series = series_of(found)
-    colours = _colours(f"{line.series}, {line.variant}" for line in series)
-    figure = new_figure(width=10, height=3.8)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for line in series:
-        colour = colours[f"{line.series}, {line.variant}"]
-        _draw_series(left, line, colour)
-        by_energy = [{**point, "place": point["lost_energy"]} for point in line.points if point.get("lost_energy")]
-        _draw_series(right, Series(line.series, line.variant, by_energy, None), colour)
-    left.set_xscale("log", base=2)
-    left.set(xlabel="positions that the loss averages over", ylabel=MISSED)
-    right.set_xscale("log")
-    right.set_xlabel("energy lost by the activation gradient that loses most")
-    tidy(left, "By positions")
-    tidy(right, "By lost energy")
-    _limit((left, right), found["margin"])
-    figure.legend(handles=_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+    networks = list(dict.fromkeys(_network(line) for line in series))
+    colours = _colours(_way(line) for line in series)
+    figure = new_figure(width=3.0 * max(len(networks), 2), height=5.6)
+    top, bottom = figure.subfigures(2, 1)
+    panels = top.subplots(1, len(networks), squeeze=False, sharey=True)[0]
+    for axes, network in zip(panels, networks):
+        for line in series:
+            if _network(line) == network:
+                _draw_series(axes, line, colours[_way(line)])
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("positions of the loss")
+        tidy(axes, network)
+    panels[0].set_ylabel(MISSED)
+    _limit(panels, found["margin"])
+    shares = bottom.subplots(1, 3, width_ratios=(3, 3, 2))
+    ways, of_lines = [_way(line) for line in series], [_network(line) for line in series]
+    for axes, key, title in zip(shares, ("lost_magnitude", "lost_energy"), ("By flushed magnitude", "By lost energy")):
+        _draw_points(axes, series, of_lines, key, ways)
+        axes.set_xlabel("share of the worst gradient")
+        tidy(axes, title)
+    shares[0].axvline(found["flushed_where_harm_begins"], color=GREY, linewidth=1, linestyle=":")
+    shares[0].set_ylabel(MISSED)
+    shares[1].set_xscale("log")
+    _limit(shares[:2], found["margin"])
+    shares[2].axis("off")
+    marks = [*_marks(colours), *_network_marks(networks)]
+    shares[2].legend(handles=marks, loc="center left", frameon=False, fontsize=8)
+    _title(top, "Harm of FP16 without loss scaling, by the positions of the loss; paired with FP32's seeds")
     return figure
+
+
+def _network(line: Series) -> str:
+    """A series without what says that the loss is multiplied by a constant."""
+    return line.series.removesuffix(WEIGHTED)
+
+
+def _way(line: Series) -> str:
+    """How a loss comes to so many positions."""
+    kind = "multiplied by a constant" if line.series.endswith(WEIGHTED) else "a real mean"
+    return f"{kind}, {line.variant}"
+
+
+def _draw_points(axes: Axes, series: Sequence[Series], networks: Sequence[str], key: str, kinds: Sequence[str]) -> None:
+    """The points of all lines against a value of theirs: a marker per network, a colour per kind of line."""
+    markers = dict(zip(dict.fromkeys(networks), MARKERS))
+    colours = _colours(kinds)
+    for line, network, kind in zip(series, networks, kinds):
+        shown = [point for point in line.points if point.get(key) is not None and _height(point) is not None]
+        axes.plot(
+            [point[key] for point in shown],
+            [_height(point) for point in shown],
+            markers[network],
+            color=colours[kind],
+            markersize=4,
+            alpha=0.75,
+        )
 
 
 def where_fp32_sums(experiment: Experiment) -> Figure | None:
