@@ -289,6 +289,18 @@ TEST_CASE("steps that begin anew behind a line of an epoch go on", "[skip_log]")
   }
 }
 
+TEST_CASE("a skipped step in words that are not read is named", "[skip_log]") {
+  const auto noted = [](const char* line) {
+    const SkipLog log = read_log({"step 1 grad_norm 1.5", line, line, "step 3 grad_norm 1.5"});
+    return std::ranges::count_if(
+        log.notes, [](const std::string& note) { return note.find("Line 2 may tell") != std::string::npos; });
+  };
+  CHECK(noted("step 2: skipping update, found inf, new scale 32768") == 1);
+  CHECK(noted("step 2: Overflow, nothing done") == 1);
+  CHECK(noted("step 2: saved a checkpoint") == 0);
+  CHECK(noted("skipping a batch without labels") == 0);
+}
+
 TEST_CASE("options of a run are no step of it", "[skip_log]") {
   for (const char* options : {"args: Namespace(steps=100, grad_norm=1.0, loss_scale=64.0)",
                               "TrainingArguments(step=7, loss_scale=8, loss=nan)"}) {
