@@ -68,6 +68,8 @@ OWN: dict[str, dict[str, Any]] = {
 }
 # Constants of their sources that FP16 does not have: a mask of -1e10, a state that begins at -1e38 in FP32.
 BEYOND_FP16 = ("LongT5", "Rwkv")
+# A model of BF16 loses much of what running variances near 1 change by, at this momentum of 0.01.
+LOSES_STATISTICS = ("mobilenet_v3_small",)
 VISION = (
     "resnet18", "mobilenet_v3_small", "shufflenet_v2_x0_5", "squeezenet1_1", "regnet_x_400mf",
 )  # fmt: skip
@@ -153,7 +155,9 @@ def test_every_door_runs(name: str) -> None:
     for policy in POLICIES:
         found = diagnose(model, loss, policy)
         assert "backward pass was not looked at" not in str(found), policy
-        assert not found.findings or name in BEYOND_FP16, (policy, str(found))
+        kinds = {finding.kind for finding in found.findings}
+        is_loss = policy == "bf16" and name in LOSES_STATISTICS and kinds == {"state"}
+        assert not kinds or is_loss or name in BEYOND_FP16, (policy, str(found))
     with emulate(model, "fp16_mixed", optimizer=optimizer) as emulated:
         value = loss_of(loss())
         value.backward()

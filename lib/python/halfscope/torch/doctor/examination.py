@@ -55,6 +55,7 @@ class Examination:
         self.floor.upstream = self.program.upstream
         self._judge()
         if self.alarms:
+            self.floor.learn_harm(self.narrow.outcome, self.exact.outcome, self.alarms)
             self.keep()
 
     def keep(self) -> None:

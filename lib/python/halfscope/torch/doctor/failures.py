@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import median
 
@@ -62,12 +62,13 @@ class Floor:
     of_each_run: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     has_near_ties: bool = False  # another decision, which noise makes now and then, is no amplified round-off
     of_large_noise: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    unharmed: frozenset[tuple[str, str]] = frozenset()  # tensors that the format alone leaves within round-off
     # Places of the calls on whose results those at a place depend.
     upstream: Callable[[CallPlace], frozenset[CallPlace]] = lambda place: frozenset()
 
     def blank(self) -> Floor:
         """One of the same step that has learned nothing."""
-        return Floor(self.unit, self.calls, upstream=self.upstream)
+        return Floor(self.unit, self.calls, unharmed=self.unharmed, upstream=self.upstream)
 
     def learn(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors, noisy, exact)
@@ -98,7 +99,7 @@ class Floor:
         alarms = [
             Alarm(each, reason)
             for each in every
-            if (reason := self._reason(each, tolerance.of(each.group, self.of(each))))
+            if (reason := self._reason(each, self._tolerance(each, tolerance).of(each.group, self.of(each))))
         ]
         near = {each.place for each in every if self._is_near_tie(each)}
         alarms = [alarm for alarm in alarms if not near or not self._follows(alarm.distance, near)]
@@ -108,6 +109,18 @@ class Floor:
             return alarms
         # The sum of gradients each of which is within its own floor is within it too, signs that flipped included.
         return [alarm for alarm in alarms if (alarm.distance.group, alarm.reason) != ("gradients", "round-off")]
+
+    def _tolerance(self, each: Distance, tolerance: Tolerance) -> Tolerance:
+        """The floor of a tensor that needs no healing has no cap."""
+        return replace(ALARM, least=tolerance.least) if (each.group, each.name) in self.unharmed else tolerance
+
+    def learn_harm(self, found: Outcome, exact: Outcome, alarms: list[Alarm]) -> None:
+        """found: the format's run, with its alarms."""
+        harmed = {(alarm.distance.group, alarm.distance.name) for alarm in alarms}
+        every = [each for each in distances(found, exact) if (each.group, each.name) not in harmed]
+        if any(alarm.distance.group == "gradients" for alarm in alarms):  # which each of them is part of
+            every = [each for each in every if each.group != "gradient"]
+        self.unharmed = frozenset((each.group, each.name) for each in every)
 
     def is_healed(self, found: Outcome, exact: Outcome, tolerance: Tolerance = HEALED) -> bool:
         """Whether a step with a remedy is FP32's but for round-off."""
