@@ -51,9 +51,14 @@ class Examination:
 
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
-        self.narrow = self._in_the_format()
         self.floor.upstream = self.program.upstream
-        self._judge()
+        if self.quick:
+            Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome).learn(self.floor, is_quick=True)
+            self.keep()
+            self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
+            return
+        self.narrow = self._in_the_format(Trial())
+        self.alarms = self._judged(Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome))
         if self.alarms:
             self.floor.learn_harm(self.narrow.outcome, self.exact.outcome, self.alarms)
             self.keep()
@@ -61,27 +66,26 @@ class Examination:
     def keep(self) -> None:
         """Has operands and results of all calls in the format at hand, which a healthy step has no memory for."""
         if not self._is_kept:
-            self._is_kept, self.first = True, FirstNotFinite()
-            self.narrow = self.program.run(Trial(keeps_all=True), self.first)
+            self._is_kept = True
+            self.narrow = self._in_the_format(Trial(keeps_all=True))
 
-    def _judge(self) -> None:
-        pair = Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome)
-        pair.learn(self.floor, self.quick)
-        if self.quick:
-            self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
-            return
+    def _judged(self, pair: Pair) -> list[Alarm]:
+        pair.learn(self.floor)
         pair.learn_fp32(self.floor)
-        self.alarms = pair.alarms(self.floor)
-        if self._may_be_luck():
-            self.alarms = self._confirmed(self.alarms)
+        alarms = pair.alarms(self.floor)
+        return self._confirmed(alarms) if self._may_be_luck(alarms) else alarms
 
-    def _in_the_format(self) -> Run:
+    def _in_the_format(self, trial: Trial) -> Run:
         """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
+        self.first = FirstNotFinite()
+        see = self.first if trial.keeps_all else None
         try:
-            return self.program.run(Trial())
+            return self.program.run(trial, see)
         except Exception as error:
+            if self.program.refusal:
+                raise
             self.program.refusal = f"{type(error).__name__}: {error}"
-        return self.program.run(Trial())
+        return self._in_the_format(trial)
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
@@ -93,13 +97,13 @@ class Examination:
         except Exception:
             return None
 
-    def _may_be_luck(self) -> bool:
+    def _may_be_luck(self, alarms: list[Alarm]) -> bool:
         """Whether finite numbers are off, and a decision within the step is another one: one near tie is enough.
 
         Numbers that have lost their digits are no luck.
         """
-        explained = any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in self.alarms)
-        return bool(self.alarms) and not explained and bool(changed_decisions(self.narrow.outcome, self.exact.outcome))
+        explained = any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in alarms)
+        return bool(alarms) and not explained and bool(changed_decisions(self.narrow.outcome, self.exact.outcome))
 
     def _confirmed(self, alarms: list[Alarm]) -> list[Alarm]:
         """Failures on slightly smaller inputs too."""
