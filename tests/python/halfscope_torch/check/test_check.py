@@ -99,8 +99,10 @@ def test_hundreds_of_planted_faults_are_in_the_first_line(kind: str, tmp_path: P
 def test_the_loss_scale_is_that_of_a_watch(tmp_path: Path) -> None:
     """The same rule, on the same gradients, counted in a training that is watched."""
     told = 0
-    for seed in range(12):
+    for seed in range(16):
         _, module = network(tmp_path, seed)
+        if any(isinstance(layer, nn.BatchNorm1d) for layer in module.net.modules()):
+            continue  # a bias in front of one has round-off for a gradient, which a watch counts
         factor = 2.0 ** random.Random(seed).randint(-34, -4)
         report = checked(module, "autocast", factor)
         optimizer = torch.optim.SGD(module.net.parameters(), lr=0.0)
@@ -375,3 +377,18 @@ def test_state_in_16_bits_is_told_only_of_weights_that_have_them() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     report = check(model, lambda: model(narrow).square().mean(), optimizer)
     assert "eps of Adam = 1e-08 is 0 in FP16" in str(report)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("norm", ["BatchNorm1d", "LayerNorm"])
+def test_a_gradient_that_is_round_off_asks_for_no_loss_scale(seed: int, norm: str) -> None:
+    """A bias in front of a batch norm has none; the same bias far from the loss has one, which is small."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.LayerNorm(24), nn.Linear(24, 24), getattr(nn, norm)(24), nn.Linear(24, 3))
+    inputs, labels = torch.randn(16, 24), torch.arange(16) % 3
+
+    def loss(factor: float) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(inputs), labels) * factor
+
+    assert str(check(model, lambda: loss(1.0))).startswith("Nothing to change")
+    assert check(model, lambda: loss(1e-6), format="autocast").findings[0].change.startswith("Loss scale 2^")

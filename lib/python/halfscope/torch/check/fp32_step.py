@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +13,17 @@ from halfscope.torch.check.subject import Subject
 from halfscope.torch.counts.histograms import Observations
 from halfscope.torch.counts.totals import Totals
 from halfscope.torch.doctor.failures import is_finite
+from halfscope.torch.doctor.noisy_runs import FP32_UNIT
+from halfscope.torch.doctor.outcomes import norm
 from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.private import without_function_modes, without_modes
 from halfscope.torch.steps.backward_gradients import BackwardGradients, hook_gradient
 from halfscope.torch.tensors.elements import Choice
 from halfscope.torch.watch.layers import Layers
 from halfscope.torch.weak_hooks import WeakHook
+
+_SMALL = 2.0**-12  # part of the norm of all gradients together, below which a gradient may be round-off
+_LOST = 0.2  # part of its norm that changes by one rounding of each result to FP32: it is round-off
 
 
 @dataclass
@@ -81,6 +87,7 @@ def run_in_fp32(subject: Subject) -> Fp32Step:
         run, counts = _counted(subject)
     totals = Totals(subject.format.name)
     totals.add(counts)
+    totals.of_no_size = _of_no_size(subject, run)
     updates, tensors = _updates(subject, run), len(totals.gradients())
     return Fp32Step(is_finite(run.outcome), totals.advise_scale(), updates, tensors, counts.unreadable)
 
@@ -90,6 +97,18 @@ def _counted(subject: Subject) -> tuple[Run, Observations]:
     with Counter(subject.model, subject.scale, counts):
         run = subject.program().run(Trial(is_exact=True))
     return run, counts
+
+
+def _of_no_size(subject: Subject, run: Run) -> set[str]:
+    """Weight gradients that FP32's own round-off makes, as that of a bias in front of a batch norm, which is 0."""
+    gradients = run.outcome.gradients
+    norms = {name: norm(gradient) for name, gradient in gradients.items()}
+    together = math.hypot(*norms.values())
+    small = [name for name, size in norms.items() if 0 < size < _SMALL * together]
+    if not small:
+        return set()
+    noisy = subject.program().run(Trial(is_exact=True, noise=FP32_UNIT, seed=1)).outcome.gradients
+    return {name for name in small if name in noisy and norm(noisy[name], gradients[name]) > _LOST * norms[name]}
 
 
 def _updates(subject: Subject, run: Run) -> dict[str, torch.Tensor]:

@@ -132,7 +132,7 @@ def _choices(found: Outcome, exact: Outcome) -> list[Distance]:
 def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> list[Distance]:
     if not exact:
         return []
-    norms = {name: _norm(gradient) for name, gradient in exact.items()}
+    norms = {name: norm(gradient) for name, gradient in exact.items()}
     total = sum(norm * norm for norm in norms.values()) ** 0.5
     least = _SHARE * total / len(exact) ** 0.5
     result = [
@@ -140,7 +140,7 @@ def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]
         for name, tensor in exact.items()
     ]
     if all(each.is_finite for each in result):
-        square = sum(_norm(found[name], exact[name]) ** 2 for name in exact if name in found)
+        square = sum(norm(found[name], exact[name]) ** 2 for name in exact if name in found)
         result.append(Distance("gradients", ALL_GRADIENTS, square**0.5 / total if total else 0.0, True))
     return result
 
@@ -165,12 +165,12 @@ def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Te
         return Distance(group, name, float("inf"), False)
     if not all(bool((a.isfinite() | ~b.isfinite()).all()) for a, b in _pairs(found, exact)):
         return Distance(group, name, float("inf"), False)
-    difference = _norm(found, exact)
-    size = max(_norm(exact), least)
+    difference = norm(found, exact)
+    size = max(norm(exact), least)
     return Distance(group, name, difference / size if size else (0.0 if difference == 0 else float("inf")), True)
 
 
-def _norm(tensor: torch.Tensor, exact: torch.Tensor | None = None) -> float:
+def norm(tensor: torch.Tensor, exact: torch.Tensor | None = None) -> float:
     """Norm of a tensor, or of its difference from FP32's, over the elements that are finite there."""
     square = 0.0
     for one, other in _pairs(tensor, tensor if exact is None else exact):
