@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_twenty_steps(name: str, policy: str) -> None:
     assert roles == {"weight", "activation", "activation_gradient", "weight_gradient"}
     if policy != "fp8":
         assert all(map(math.isfinite, losses)), emulated.first_overflow
-        assert losses[-1] < losses[0]
+        assert statistics.median(losses[10:]) < losses[0]  # a loss of two pictures jumps, in FP32 too
     elif name in MASKED:
         first = emulated.first_overflow
         assert first.role == "activation" and first.nonfinite and ("where" in first.tensor or "fill" in first.tensor)
