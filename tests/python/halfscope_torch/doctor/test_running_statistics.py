@@ -96,3 +96,14 @@ def test_statistics_are_rounded_once_as_in_a_model_of_16_bits(seed: int, name: s
         assert torch.equal(found[key], expected)
         if name == "fp16":  # PyTorch's kernel for BF16 on a CPU rounds more often, others do not
             assert torch.equal(found[key], norm.get_buffer(key).double())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_statistics_are_told_beside_amplified_round_off(seed: int) -> None:
+    torch.manual_seed(seed)
+    norms = [nn.BatchNorm1d(16, momentum=1e-4) for _ in range(14)]
+    blocks = [nn.Sequential(nn.Linear(16, 16), norm, nn.ReLU()) for norm in norms]
+    model, x = nn.Sequential(*blocks, nn.Linear(16, 3)), torch.randn(4, 16)
+    report = diagnose(model, lambda: functional.cross_entropy(model(x), torch.arange(4) % 3), "bf16")
+    assert [found.kind for found in report.findings] == ["state"] and "running_var" in report.findings[0].change
+    assert "there is no line to change" in " ".join(str(report).split()) and "the change of" not in report.spread

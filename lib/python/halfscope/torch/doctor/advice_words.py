@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from halfscope.torch.doctor.diagnosing import Course, Remedy
 from halfscope.torch.doctor.examination import Examination
-from halfscope.torch.doctor.failures import HEALED
+from halfscope.torch.doctor.failures import HEALED, Alarm
 from halfscope.torch.doctor.ill_before import beyond_range
 from halfscope.torch.doctor.limits import limit_words
 from halfscope.torch.doctor.local_causes import causes_of
@@ -28,12 +28,18 @@ def told(about: Examination, course: Course) -> Diagnosis:
     of_outcome = [alarm for alarm in about.alarms if alarm.distance.place is None]
     others = [words for place, words in ties.items() if place not in healed]
     harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
+    changes = [alarm for alarm in of_outcome if alarm.distance.group == "change"]
     findings = [
-        _advice(about, remedy, ties, harm if index == 0 else "", is_alone=len(course.remedies) == 1)
+        _of_changes(about, remedy, changes)
+        if remedy.is_of_changes
+        else _advice(about, remedy, ties, harm if index == 0 else "", is_alone=len(course.remedies) == 1)
         for index, remedy in enumerate(course.remedies)
     ]
     spread = ""
     if course.is_spread:
+        if findings:
+            of_outcome = [alarm for alarm in of_outcome if alarm not in changes]
+            harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
         spread = (
             f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
             "tried heals it: there is no line to change; train in FP32, or with larger batches."
@@ -70,6 +76,13 @@ def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm
     why = "; ".join(filter(None, [causes, *(words for place, words in ties.items() if place in remedy.group), harm]))
     place = _own_overflow(about) if candidate.family == "state" and is_alone else candidate.place
     return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(place))
+
+
+def _of_changes(about: Examination, remedy: Remedy, changes: list[Alarm]) -> Advice:
+    """A remedy of lost changes alone."""
+    why = "; ".join(filter(None, [state_words(about), alarm_words(changes, None, None)]))
+    sure = "tried: every change of state is FP32's but for round-off; the amplified round-off stays"
+    return Advice(remedy.candidate.family, remedy.candidate.words, why, sure)
 
 
 def _own_overflow(about: Examination) -> CallPlace | None:

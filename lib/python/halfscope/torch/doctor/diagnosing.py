@@ -30,6 +30,7 @@ class Remedy:
     loss: float | None
     group: tuple[CallPlace, ...] = ()
     second: Candidate | None = None  # the region in FP32, where another change is cheaper
+    is_of_changes: bool = False  # it heals the changes of state alone, beside amplified round-off
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Course:
             return
         if self.is_only_amplified and self._has_no_short_region():
             self.is_spread = True
+            self._heal_changes()
             return
         if not any(self._heals_alone(base) or self._in_region(base) for base in _BASES):
             self.is_unhealed = not self._scale()
@@ -93,6 +95,16 @@ class Course:
             return False
         self.remedies.append(self._remedy(self._state(base), ()))
         return True
+
+    def _heal_changes(self) -> None:
+        """Lost changes of state, which noise beside a state in FP32 does not make, whatever becomes of the rest."""
+        if not self._has_state() or all(alarm.reason != "change" for alarm in self.about.alarms):
+            return
+        self.tried += 1
+        run = self.about.run(_STATE)
+        left = [] if run is None else self.about.floor.alarms(run.outcome, self.about.exact.outcome)
+        if run is not None and all(alarm.distance.group != "change" for alarm in left):
+            self.remedies.append(Remedy(self._state(_STATE), run.outcome.loss, is_of_changes=True))
 
     def _heal(self, group: Group) -> None:
         found = next((each for each in self._accepted(group)), None)
