@@ -150,7 +150,7 @@ WRITTEN = {
     "csv": "step,loss_scale,grad_norm\n1,65536,inf\n2,32768,1.5\n3,32768,nan\n",
     "cut": "step,loss_scale\n1,65536\n2,32768\n3,32",
     "two scales": "step=50 loss_scale=64 disc/loss_scale=8\nstep=100 loss_scale=32 disc/loss_scale=8\n",
-    "trainer": "{'loss': '0', 'grad_norm': 'nan'}\n{'loss': '2.1', 'grad_norm': '1.5'}\n",
+    "trainer": "{'loss': '0', 'grad_norm': 'nan', 'epoch': 0.1}\n{'loss': '2', 'grad_norm': '1.5', 'epoch': 0.2}\n",
     "nested": '{"step": 1, "scaler": {"scale": 64}}\n{"step": 2, "scaler": {"scale": 32}}\n',
     "stopped": "iteration=92 loss: 2.5\nFloatingPointError: Loss became infinite or NaN at iteration=93!\n",
 }
