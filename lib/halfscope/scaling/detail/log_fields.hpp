@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,8 @@ class LogNames {
   std::shared_ptr<Cache> cache_ = std::make_shared<Cache>();
 };
 
+/// Whether a text contains one of the parts.
+[[nodiscard]] bool has_one_of(std::string_view text, std::span<const std::string_view> parts);
 /// Whether logs give a loss scale this name.
 [[nodiscard]] bool is_scale_name(std::string_view name);
 /// Whether a word names an evaluation: "val", "Validation".

@@ -18,11 +18,6 @@ bool ends_with_one_of(std::string_view name, Names names) {
   return std::ranges::any_of(names, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-bool has_one_of(std::string_view name, Names names) {
-  return std::ranges::any_of(
-      names, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
-
 /// Options of a run, and a spread over runs: not the number itself.
 constexpr std::array<std::string_view, 12> no_values{"__min",     "__max", "window",  "factor",
                                                      "tolerance", "clip",  "growth",  "threshold",
@@ -129,6 +124,11 @@ LogRole usual_role(std::string_view name) {
 }
 
 }  // namespace
+
+bool has_one_of(std::string_view text, std::span<const std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
 
 bool is_scale_name(std::string_view name) {
   return is_scale_role(usual_role(plain_name(name)));

@@ -44,8 +44,7 @@ bool ends_behind(std::string_view text, std::size_t place) {
 /// "Namespace(steps=100, loss_scale=None)": the options of a run.
 bool has_options(std::string_view text) {
   constexpr std::array<std::string_view, 4> classes{"Namespace(", "Arguments(", "Args(", "Config("};
-  return std::ranges::any_of(
-      classes, [&](std::string_view name) { return text.find(name) != std::string_view::npos; });
+  return has_one_of(text, classes);
 }
 
 bool is_indented(std::string_view text) {
@@ -107,9 +106,7 @@ class ScalarLog {
   /// A step that was skipped, in words that no format has.
   void note_skip(const LogText& line, const SkipLogSink& sink) {
     constexpr std::array<std::string_view, 5> words{"skipp", "Skipp", "overflow", "Overflow", "OVERFLOW"};
-    const bool speaks = std::ranges::any_of(
-        words, [&](std::string_view word) { return line.text.find(word) != std::string_view::npos; });
-    if (!speaks || std::exchange(has_noted_skip_, true)) return;
+    if (!has_one_of(line.text, words) || std::exchange(has_noted_skip_, true)) return;
     sink.note(
         fmt::format("Line {} may tell of a skipped step in words, and is not read: give the scale a "
                     "name and a mark, loss_scale=32768.",
