@@ -120,8 +120,7 @@ std::vector<std::string> single_scale_notes(std::span<const NamedFindings> tenso
   for (const DifferentScales& found : different_scales(tensors, single_scale_of))
     notes.push_back(
         fmt::format("The scales of {} and {} differ by {:g}{}: a runtime that fuses them uses the larger and "
-                    "quantizes the "
-                    "other again, a second rounding that one scale for both would spare.",
+                    "quantizes the other again, a second rounding that one scale for both would spare.",
                     found.worst.smaller, found.worst.larger, found.worst.ratio(), found.others()));
   return notes;
 }

@@ -80,8 +80,8 @@ std::string why_maybe_packed(const FileParts& parts, const StoredCodes& codes, c
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(size, 4 * most_bytes)));
   parts.file().read_bytes(codes, 0, bytes);
   constexpr std::string_view remedy =
-      "so that they may be two codes of four bits each; num_bits in the quantization_config of config.json "
-      "tells";
+      "so that they may be two codes of four bits each; num_bits in the quantization_config of "
+      "config.json tells";
   if (have_like_halves(bytes))
     return fmt::format("the low and the high four bits of its bytes are distributed alike, {}", remedy);
   const std::vector<Range> ranges = ranges_of(bytes, layout, codes.type == "I8");
@@ -91,9 +91,8 @@ std::string why_maybe_packed(const FileParts& parts, const StoredCodes& codes, c
       std::ranges::all_of(ranges, [&](const Range& range) { return is_full(range, zeros); });
   if (layout.scale_columns == 1 || are_small || are_full) return "";
   return fmt::format(
-      "it has {} scales for a row, under which integers of eight bits reach the end of their range, and "
-      "these "
-      "do not, {}",
+      "it has {} scales for a row, under which integers of eight bits reach the end of their range, "
+      "and these do not, {}",
       layout.scale_columns, remedy);
 }
 

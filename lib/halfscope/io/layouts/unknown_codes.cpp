@@ -175,8 +175,8 @@ void refuse_stored_codes(FileParts& parts, const std::string& scales) {
     if (found.has_large && (found.are_integers || found.are_fp8)) {
       parts.take(scales);
       return parts.refuse(
-          *base, fmt::format("its numbers are {}, and may be codes that {} multiplies; save "
-                             "the product",
+          *base, fmt::format("its numbers are {}, and may be codes that {} multiplies; "
+                             "save the product",
                              found.are_integers ? "whole ones up to 256" : "all of FP8", excerpt(scales)));
     }
     if (!factors || factors->elements() >= numbers->elements() || !fit_blocks(numbers->shape, factors->shape))
