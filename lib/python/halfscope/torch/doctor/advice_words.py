@@ -27,8 +27,10 @@ def told(about: Examination, course: Course) -> Diagnosis:
     healed = {place for remedy in course.remedies for place in remedy.group}
     of_outcome = [alarm for alarm in about.alarms if alarm.distance.place is None]
     others = [words for place, words in ties.items() if place not in healed]
-    harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
     changes = [alarm for alarm in of_outcome if alarm.distance.group == "change"]
+    if any(remedy.is_of_changes for remedy in course.remedies):  # which tells them itself
+        of_outcome = [alarm for alarm in of_outcome if alarm not in changes]
+    harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
     findings = [
         _of_changes(about, remedy, changes)
         if remedy.is_of_changes
@@ -37,9 +39,6 @@ def told(about: Examination, course: Course) -> Diagnosis:
     ]
     spread = ""
     if course.is_spread:
-        if findings:
-            of_outcome = [alarm for alarm in of_outcome if alarm not in changes]
-            harm = "; ".join(filter(None, [*others, alarm_words(of_outcome, outcome.loss, exact.loss)]))
         spread = (
             f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
             "tried heals it: there is no line to change; train in FP32, or with larger batches."

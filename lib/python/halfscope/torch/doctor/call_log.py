@@ -46,9 +46,7 @@ class CallLog:
         return self._calls
 
     def add(self, call: Call) -> None:
-        if self.calls.maxlen == 0:
-            return
-        if len(self.calls) == self.calls.maxlen:
+        if self.calls and len(self.calls) == self.calls.maxlen:
             oldest = self.calls[0]
             for key in [_identity(tensor) for tensor in _tensors(oldest.result)]:
                 if self._makers.get(key) is oldest:
@@ -63,6 +61,8 @@ class CallLog:
             self.decisions[call.place] = [*turns, decision]
 
     def add_view(self, call: Call) -> None:
+        if self.calls.maxlen == 0:
+            return
         for tensor in _tensors(call.result):
             self._makers[_identity(tensor)] = call
 

@@ -55,8 +55,7 @@ class CallMode(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in VIEWS:
             result = func(*args, **kwargs)
-            if self.log.calls.maxlen != 0:
-                self.log.add_view(Call(place, func, args, kwargs, (0, 0), result))
+            self.log.add_view(Call(place, func, args, kwargs, (0, 0), result))
             return result
         return self._run(Call(place, func, args, kwargs, (nodes_made(), 0)))
 

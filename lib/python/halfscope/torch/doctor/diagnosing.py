@@ -29,7 +29,6 @@ class Remedy:
     candidate: Candidate
     loss: float | None
     group: tuple[CallPlace, ...] = ()
-    second: Candidate | None = None  # the region in FP32, where another change is cheaper
     is_of_changes: bool = False  # it heals the changes of state alone, beside amplified round-off
 
 
