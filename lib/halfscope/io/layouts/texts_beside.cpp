@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include <halfscope/io/detail/parse_error.hpp>
 #include <halfscope/io/json/json_lines.hpp>
 #include <halfscope/io/layouts/detail/layouts.hpp>
 #include <halfscope/io/layouts/detail/scale_names.hpp>
