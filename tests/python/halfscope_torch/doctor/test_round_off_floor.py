@@ -31,14 +31,28 @@ def reasons(error: float, noisy: list[float], noisier: list[float]) -> set[str]:
 
 
 def test_round_off_that_grows_with_the_noise_is_amplified() -> None:
-    assert reasons(0.06, [0.05, 0.07, 0.06], []) == {"amplified"}
-    assert reasons(0.06, [0.05, 0.07, 0.06], [0.2, 0.25, 0.22]) == {"amplified"}
+    assert reasons(0.24, [0.2, 0.28, 0.24], []) == {"amplified"}
+    assert reasons(0.24, [0.2, 0.28, 0.24], [0.8, 1.0, 0.88]) == {"amplified"}
     assert reasons(0.9, [0.8, 0.95, 0.9], [1.0, 0.9, 1.1]) == {"amplified"}  # an error that cannot grow
 
 
+def test_gradients_that_differ_less_than_those_of_two_batches_are_not_amplified() -> None:
+    assert reasons(0.15, [0.12, 0.14, 0.16], [0.5, 0.6, 0.55]) == set()
+
+
+@pytest.mark.parametrize(("left", "heals"), [(0.19, False), (0.13, False), (0.11, True)])
+def test_a_remedy_leaves_at_most_half_of_amplified_round_off(left: float, heals: bool) -> None:
+    """Any change of the roundings draws another error of the same size."""
+    floor = Floor(UNIT, CALLS)
+    for noisy in (0.2, 0.28, 0.24):
+        floor.learn(off_by(noisy), EXACT)
+    floor.learn_harm(off_by(0.24), EXACT, floor.alarms(off_by(0.24), EXACT))
+    assert floor.is_healed(off_by(left), EXACT) is heals
+
+
 def test_a_sign_that_flips_is_not_amplified() -> None:
-    assert reasons(0.06, [0.06, 0.001, 0.001], []) == set()  # in one run of three
-    assert reasons(0.06, [0.06, 0.06, 0.06], [0.061, 0.06, 0.06]) == set()  # in every run, since a number is near 0
+    assert reasons(0.24, [0.24, 0.001, 0.001], []) == set()  # in one run of three
+    assert reasons(0.24, [0.24, 0.24, 0.24], [0.241, 0.24, 0.24]) == set()  # in every run, since a number is near 0
 
 
 def test_a_flip_that_only_more_noise_shows_explains_an_error_of_its_size() -> None:

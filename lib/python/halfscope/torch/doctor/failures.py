@@ -16,6 +16,8 @@ _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _LEAST_OF_SMALL, _SMALL = 0.1, 0.1  # error of a gradient whose norm is below this part of its share of all
 _FEW_DECISIONS = 0.05
 _NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on round-off is amplified
+_LEAST_AMPLIFIED = 0.2  # error of all gradients together that is told: batches of a training differ by more
+_LEFT = 0.5  # most of an amplified error that a remedy leaves: any change of the roundings draws another error
 _MOST_CHANGE = 0.2
 _EXPLAINED = 4.0  # times what noise makes
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
@@ -63,6 +65,7 @@ class Floor:
     has_near_ties: bool = False  # another decision, which noise makes now and then, is no amplified round-off
     of_large_noise: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     unharmed: frozenset[tuple[str, str]] = frozenset()  # tensors that the format alone leaves within round-off
+    amplified: dict[tuple[str, str], float] = field(default_factory=dict)  # errors of the format alone
     # Places of the calls on whose results those at a place depend.
     upstream: Callable[[CallPlace], frozenset[CallPlace]] = lambda place: frozenset()
 
@@ -116,6 +119,11 @@ class Floor:
 
     def learn_harm(self, found: Outcome, exact: Outcome, alarms: list[Alarm]) -> None:
         """found: the format's run, with its alarms."""
+        self.amplified = {
+            (alarm.distance.group, alarm.distance.name): alarm.distance.error
+            for alarm in alarms
+            if alarm.reason == "amplified"
+        }
         harmed = {(alarm.distance.group, alarm.distance.name) for alarm in alarms}
         every = [each for each in distances(found, exact) if (each.group, each.name) not in harmed]
         if any(alarm.distance.group == "gradients" for alarm in alarms):  # which each of them is part of
@@ -123,8 +131,10 @@ class Floor:
         self.unharmed = frozenset((each.group, each.name) for each in every)
 
     def is_healed(self, found: Outcome, exact: Outcome, tolerance: Tolerance = HEALED) -> bool:
-        """Whether a step with a remedy is FP32's but for round-off."""
-        return not self.alarms(found, exact, tolerance)
+        """Whether a step with a remedy is FP32's but for round-off, and amplified round-off at most half of it."""
+        return not self.alarms(found, exact, tolerance) and all(
+            each.error <= _LEFT * self.amplified.get((each.group, each.name), inf) for each in distances(found, exact)
+        )
 
     def keeps_fp32(self, changed: Outcome, exact: Outcome, moves: bool) -> bool:
         """Whether a change leaves FP32's own outcome. moves: it moves a constant, which FP32 may see."""
@@ -156,8 +166,10 @@ class Floor:
         if each.error > _EXPLAINED * floor and each.error > max(6 * u, least if is_gradient else 0.0):
             return "round-off"
         times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
-        is_amplified = times is not None and min(each.error, self._typical(each) / _TYPICAL) > times * u * root
-        return "amplified" if is_amplified else ""
+        if times is None:
+            return ""
+        most = max(times * u * root, _LEAST_AMPLIFIED if is_gradient else 0.0)
+        return "amplified" if min(each.error, self._typical(each) / _TYPICAL) > most else ""
 
     def _has_lost_digits(self, choice: Distance) -> bool:
         return choice.lost > _NUMBERS * self.unit * self.calls**0.5

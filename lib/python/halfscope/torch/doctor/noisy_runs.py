@@ -51,7 +51,7 @@ class Pair:
         if not found or any(alarm.reason == "not finite" or alarm.distance.group == "choice" for alarm in found):
             return found
         floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
-        if floor.has_near_ties or all(alarm.reason == "round-off" for alarm in found):
+        if floor.has_near_ties or any(alarm.reason == "round-off" for alarm in found):
             for seed in _MORE_SEEDS:
                 self._teach(floor.learn, floor.unit, seed)
             found = floor.alarms(self.narrow, self.exact, tolerance)
