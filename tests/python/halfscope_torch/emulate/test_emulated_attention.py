@@ -182,6 +182,23 @@ def test_fused_attention_keeps_large_scores(policy: str, dropout: float, learns:
     assert (fused - exact).norm() < 0.02 * exact.norm()
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("learns", [False, True])
+def test_attention_under_autocast_of_the_script(kind: torch.dtype, learns: bool) -> None:
+    """A mask that learns has no fused kernel on a CPU; the script's autocast is not to cast what FP32 computes."""
+    torch.manual_seed(0)
+    model, x = Large(0.0, learns), torch.randn(4, 6, 16) * 10
+    torch.nn.init.normal_(model.bias)
+    policy = "autocast_cuda" if kind is torch.float16 else "bf16_mixed"
+    with emulate(model, policy, compare_steps=()):
+        emulated = model(x)
+        emulated.sum().backward()
+        with torch.autocast("cpu", kind):
+            under = model(x)
+        under.sum().backward()
+    assert (under.float() - emulated).detach().norm() < 4 * torch.finfo(kind).eps * emulated.norm()
+
+
 def test_a_diagnosis_has_the_scores_that_were_asked_for() -> None:
     torch.manual_seed(0)
     model, x = Large(0.0, False), torch.randn(4, 6, 16) * 10

@@ -18,6 +18,7 @@ from halfscope.torch import diagnose, emulate
 from halfscope.torch.device import arithmetic
 from halfscope.torch.device.arithmetic import Host, device_of
 from halfscope.torch.private import without_modes
+from halfscope.torch.tensors.elements import address_of_floats
 from recording.source_tree import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -185,3 +186,13 @@ def test_a_tensor_of_an_unknown_device_goes_through_the_host() -> None:
 
     assert type(device_of(Tensor())) is arithmetic.ThroughHost  # type: ignore[arg-type]
     assert type(device_of(torch.ones(1))) is Host
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64, torch.int64])
+def test_the_compiled_module_is_given_no_other_type(kind: torch.dtype) -> None:
+    """It would write 4 bytes for each element of 2."""
+    assert address_of_floats(torch.zeros(3)) != 0
+    with pytest.raises(TypeError, match=f"{kind} in the place of torch.float32"):
+        address_of_floats(torch.zeros(3, dtype=kind))
+    with pytest.raises(TypeError, match="in the place of"):
+        device_of(torch.zeros(1)).cast(_core.Cast("fp16", "activation"), torch.zeros(3, dtype=kind), "x", {})

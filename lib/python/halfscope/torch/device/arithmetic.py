@@ -12,6 +12,7 @@ import halfscope
 from halfscope import Histogram, UpdateCounters, _core
 from halfscope._core import count_floats
 from halfscope.torch.private import without_modes
+from halfscope.torch.tensors.elements import address_of_floats
 
 
 class Host:
@@ -39,12 +40,12 @@ class Host:
 
     def cast(self, cast: Any, near: torch.Tensor, name: str, options: dict[str, Any]) -> Any:
         """Rounds in place a tensor that is near and without gaps, by a `_core.Cast`; returns its counts, if asked."""
-        return cast.round(near.data_ptr(), near.numel(), name, **options)
+        return cast.round(address_of_floats(near), near.numel(), name, **options)
 
     def cast_blocks(self, cast: Any, near: torch.Tensor, name: str, options: dict[str, Any]) -> Any:
         """As `cast` does, of a matrix (..., summed axis), by a `_core.OperandCast`."""
         rows, columns = near.numel() // near.shape[-1], near.shape[-1]
-        return cast.round(near.data_ptr(), rows, columns, name, **options)
+        return cast.round(address_of_floats(near), rows, columns, name, **options)
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor, order: str) -> torch.Tensor:
         """Products of matrices with equal leading axes; the result is near."""
@@ -61,7 +62,7 @@ class Host:
         return result
 
     def histogram(self, near: torch.Tensor, format: str) -> Histogram:
-        return count_floats([(near.data_ptr(), near.numel(), "f32")], format)[0]
+        return count_floats([(address_of_floats(near), near.numel(), "f32")], format)[0]
 
     def updates(self, weights: torch.Tensor, updates: torch.Tensor, quantizer: str) -> UpdateCounters:
         """Updates of weights that a format loses."""

@@ -20,6 +20,7 @@ from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key, without_function_modes
+from halfscope.torch.tensors.elements import address_of_floats
 from halfscope.torch.tensors.storages import storage_of, stored
 from halfscope.torch.tensors.trees import floats
 
@@ -97,12 +98,12 @@ class Rounder:
         if self._cast is None or not tensor.numel():
             return
         if tensor.is_contiguous() and tensor.is_cpu:
-            self._cast.round(tensor.data_ptr(), tensor.numel(), "", detail="none")
+            self._cast.round(address_of_floats(tensor), tensor.numel(), "", detail="none")
             return
         host = tensor.cpu().contiguous()
         if host is tensor or host.data_ptr() == tensor.data_ptr():
             host = host.clone(memory_format=torch.contiguous_format)
-        self._cast.round(host.data_ptr(), host.numel(), "", detail="none")
+        self._cast.round(address_of_floats(host), host.numel(), "", detail="none")
         tensor.copy_(host)
 
     def _add_noise(self, tensor: torch.Tensor) -> None:
@@ -116,7 +117,7 @@ class Rounder:
         if self._cast is None or isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
         one = torch.tensor([float(value)], dtype=torch.float32)
-        self._cast.round(one.data_ptr(), 1, "", detail="none")
+        self._cast.round(address_of_floats(one), 1, "", detail="none")
         return float(one[0])
 
 

@@ -79,6 +79,16 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.dtype in COUNTED else tensor.float()
 
 
+def address_of_floats(tensor: torch.Tensor) -> int:
+    """Where the compiled module reads and writes a float32 tensor without gaps.
+
+    Raises TypeError for another type, beyond whose memory it would write.
+    """
+    if tensor.dtype is not torch.float32:
+        raise TypeError(f"{tensor.dtype} in the place of torch.float32")
+    return tensor.data_ptr()
+
+
 def lies_without_gaps(tensor: torch.Tensor) -> bool:
     """Whether its elements are `numel()` from `data_ptr()` on, in whatever order of the axes."""
     if tensor.is_contiguous():

@@ -15,6 +15,7 @@ from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import caller, fused_attention_kernel
+from halfscope.torch.tensors.elements import HALF
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _WIDE = torch.float32
@@ -134,8 +135,9 @@ class OwnCasts(TorchFunctionMode):
         return self._applied(result, is_to_fp32)
 
     def _applied(self, tensor: torch.Tensor, is_to_fp32: bool) -> Any:
+        """A tensor of another type holds that type's numbers already."""
         place = self._places.now()
-        if place is None or (is_to_fp32 and not self._arithmetic.is_narrow(tensor, place)):
+        if place is None or tensor.dtype is not _WIDE or (is_to_fp32 and not self._arithmetic.is_narrow(tensor, place)):
             return tensor
         return _Cast.apply(tensor, self._arithmetic.cast, is_to_fp32)
 
@@ -143,12 +145,15 @@ class OwnCasts(TorchFunctionMode):
         """The CPU's fused kernel is seen as a whole; where it has none, FP32 between the operands and the result."""
         if fused_attention_kernel(*args, **kwargs) == _FLASH:
             return func(*args, **kwargs)
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
+        half = next((tensor.dtype for tensor in tensors if tensor.dtype in HALF), None)  # a cast of the script's own
         self._places.enter_autocast(is_on=False)
         try:
-            result = func(*map(self._widened, args), **{key: self._widened(value) for key, value in kwargs.items()})
+            with torch.autocast(tensors[0].device.type, enabled=False):
+                result = func(*map(self._in_fp32, args), **{key: self._in_fp32(value) for key, value in kwargs.items()})
         finally:
             self._places.leave_autocast()
-        return self._applied(result, False)
+        return self._applied(result, False) if half is None else result.to(half)
 
     def _rms_norm(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """In FP32 with one rounding, as a GPU's kernel: on a CPU PyTorch composes it of operations."""
@@ -161,6 +166,10 @@ class OwnCasts(TorchFunctionMode):
     def _widened(self, value: Any) -> Any:
         is_float = isinstance(value, torch.Tensor) and value.dtype is _WIDE
         return self._applied(value, True) if is_float else value
+
+    def _in_fp32(self, value: Any) -> Any:
+        is_half = isinstance(value, torch.Tensor) and value.dtype in HALF
+        return value.float() if is_half else self._widened(value)
 
 
 def _sets_attribute(func: Any) -> bool:
