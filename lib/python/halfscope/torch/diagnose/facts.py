@@ -41,14 +41,26 @@ def _notes(report: Diagnosis, program: Program) -> tuple[list[str], int]:
     policy = Policy(_AUTOCAST[name] if program.under_autocast else name, None, {})
     session = Session(Trainee(program.model, program.optimizers), program.step, policy, program.format, program.scale)
     session.keep_gradients()
+    session.is_forward_only = report.is_healthy  # the search has judged the gradients
     try:
-        steps = Steps(session, session.run(), Outcome(report.loss_in_fp32, {}, {}, [], [], []))
+        steps = Steps(session, _run_of(session), Outcome(report.loss_in_fp32, {}, {}, [], [], []))
         if report.is_healthy:
             found = findings_of(_OF_HEALTHY, steps)
             return [f"Seen, though no outcome of this step shows it: {_sentence(each)}" for each in found], session.runs
         return [f"Seen too: {text}" for text in seen_of(_OF_SPOILED, steps)], session.runs
     finally:
         session.close()
+
+
+def _run_of(session: Session) -> Outcome:
+    """The step in the format; with its backward pass where the step asks for gradients itself."""
+    try:
+        return session.run()
+    except RuntimeError:
+        if not session.is_forward_only:
+            raise
+    session.is_forward_only = False
+    return session.run()
 
 
 def _sentence(finding: Finding) -> str:

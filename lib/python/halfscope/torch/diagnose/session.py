@@ -49,6 +49,7 @@ class Session:
     format: Format
     scale: float
     attention: str = "fused"
+    is_forward_only: bool = False  # nothing is kept for a backward pass, which takes most of a step's memory
     before: Snapshot = field(init=False)
     runs: int = 0
 
@@ -117,7 +118,8 @@ class Session:
 
     def _run_step(self) -> float | None:
         self.runs += 1
-        result = self.step()
+        with torch.no_grad() if self.is_forward_only else nullcontext():
+            result = self.step()
         loss = loss_of(result)
         if loss is None:
             return float(result) if isinstance(result, float) else None

@@ -52,11 +52,14 @@ class Examination:
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
         self.floor.upstream = self.program.upstream
+        # Noise first: its runs would hold the gradients of the format's run too.
+        noise = Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome)
+        noise.learn(self.floor, self.quick)
         if self.quick:
-            Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome).learn(self.floor, is_quick=True)
             self.keep()
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
             return
+        noise.learn_fp32(self.floor)
         self.narrow = self._in_the_format(Trial())
         self.alarms = self._judged(Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome))
         if self.alarms:
@@ -70,8 +73,6 @@ class Examination:
             self.narrow = self._in_the_format(Trial(keeps_all=True))
 
     def _judged(self, pair: Pair) -> list[Alarm]:
-        pair.learn(self.floor)
-        pair.learn_fp32(self.floor)
         alarms = pair.alarms(self.floor)
         return self._confirmed(alarms) if self._may_be_luck(alarms) else alarms
 

@@ -6,6 +6,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from halfscope.torch.words import counted
+
 _QUIET, _EVERY = 5.0, 10.0  # seconds before the first line, and between lines that stay
 
 
@@ -32,7 +34,7 @@ class Progress:
         elapsed = self.elapsed
         if elapsed < _QUIET:
             return
-        text = f"diagnose: {runs} runs, {elapsed:.0f} of {self.seconds:.0f} s: {self.doing}"
+        text = f"diagnose: {counted(runs, 'run')}, {elapsed:.0f} of {self.seconds:.0f} s: {self.doing}"
         if sys.stderr.isatty():
             print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
             self._shows = True
