@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -27,13 +28,18 @@ def first_example() -> str:
     return "".join(blocks[:2])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment in which the source tree is installed."""
-    folder = tmp_path_factory.mktemp("installed") / "fresh"
-    venv.create(folder, with_pip=True)
-    # This environment has all that the package is built with and needs: a test downloads nothing.
-    subprocess.run([folder / "bin/python", *INSTALL, str(ROOT)], env=environment(), check=True)
+    """A virtual environment in which the source tree is installed, once for all processes of a run of tests."""
+    shared = tmp_path_factory.getbasetemp()
+    folder = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "installed"
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "is_complete").exists():
+            venv.create(folder, with_pip=True, clear=True)
+            # This environment has all that the package is built with and needs: a test downloads nothing.
+            subprocess.run([folder / "bin/python", *INSTALL, str(ROOT)], env=environment(), check=True)
+            (folder / "is_complete").touch()
     return folder
 
 
