@@ -161,6 +161,66 @@ class Formats(WithFolder):
             self.assertIn(text, result["verdict"])
         self.assertEqual(self.analyze(path, "--formats", "fp8_e4m3", "--max-error", "20%")["cheapest"], "fp8_e4m3")
 
+    def outlier_columns(self, noise, rows, columns, factor, count):
+        """Weights of one spread but for columns that are `factor` times as large."""
+        large = set(noise.sample(range(columns), count))
+        return [
+            [f32(noise.gauss(0, 0.02) * (factor if i in large else 1)) for i in range(columns)] for _ in range(rows)
+        ]
+
+    def compared(self, *words):
+        """The same where no format may stay within the limit."""
+        result = halfscope("analyze", *words, "--json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return json.loads(result.stdout)
+
+    def test_columns_that_hide_the_error_of_all_others(self):
+        """Every row has the outlier, so that no norm of a row tells what becomes of the rest."""
+        noise = random.Random(6)
+        quantizers = {
+            "fp8_e4m3": lambda rows: in_blocks([flat(rows)], len(rows) * len(rows[0]), per_tensor)[0],
+            "mxfp8_e4m3": lambda rows: flat(in_blocks(rows, 32, lambda block: mx(block, E4M3, floor=False))),
+            "mxfp4": lambda rows: flat(in_blocks(rows, 32, lambda block: mx(block, E2M1, floor=False))),
+        }
+        limit, seen = 0.2, set()
+        for run in range(60):
+            rows, columns = noise.choice([16, 40, 100]), noise.choice([32, 64, 160])
+            factor, count = 10.0 ** noise.uniform(0, 6), noise.choice([1, 1, 2, 5])
+            model = self.outlier_columns(noise, rows, columns, factor, count)
+            path = self.write("columns.safetensors", {"w": model})
+            result = self.compared(path, "--formats", ",".join(quantizers), "--max-error", "20%")
+            for found, summed in zip(result["tensors"][0]["formats"], result["formats"]):
+                with self.subTest(run=run, format=found["name"], shape=(rows, columns), factor=factor, count=count):
+                    truth = quantizers[found["name"]](model)
+                    errors = sorted(error([row[i] for row in model], truth[i::columns]) for i in range(columns))
+                    median, tenth = errors[columns // 2], errors[columns - 1 - columns // 10]
+                    if "columns" in found:
+                        self.assertAlmostEqual(found["columns"]["median_error"], median, delta=1e-6)
+                        self.assertAlmostEqual(found["columns"]["worst_tenth_error"], tenth, delta=1e-6)
+                        norms = [math.hypot(*(row[i] for row in model)) for i in range(columns)]
+                        self.assertEqual(found["columns"]["largest"], norms.index(max(norms)))
+                    is_out = median > limit or tenth > 4 * limit
+                    seen.add((is_out, found["relative_error"] <= limit))
+                    if is_out:
+                        self.assertFalse(summed["fits"])
+                    if is_out and found["relative_error"] <= limit and found["rows"]["median_error"] <= limit:
+                        self.assertRegex(
+                            result["verdict"],
+                            rf"{found['name']} is out: (half|a tenth) of the columns of w err by .* column \d+ has",
+                        )
+        self.assertLessEqual({(True, True), (False, True)}, seen)
+
+    def test_columns_of_a_large_tensor_are_sampled(self):
+        noise = random.Random(7)
+        model = self.outlier_columns(noise, 3000, 256, 1e5, 1)
+        for axis, rows in ((-1, model), (0, [list(column) for column in zip(*model)])):
+            path = self.write("large.safetensors", {"w": rows})
+            result = self.compared(path, "--formats", "mxfp4,fp8_e4m3", "--axis", axis, "--max-error", "20%")
+            mxfp4, fp8 = result["tensors"][0]["formats"]
+            self.assertEqual(result["cheapest"], None if fp8["columns"]["median_error"] > 0.2 else "fp8_e4m3")
+            self.assertGreater(mxfp4["columns"]["worst_tenth_error"], 0.9)
+            self.assertLess(mxfp4["columns"]["median_error"], 0.2)
+
     def test_errors_of_rows(self):
         """The median and the worst of rows drawn at random, in rows that one tile holds and rows that take several."""
         noise = random.Random(5)

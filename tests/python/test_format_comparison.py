@@ -26,9 +26,14 @@ def weights() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("axis", [-1, 0])
 def test_the_same_as_the_command(tmp_path: Path, axis: int) -> None:
     path = tmp_path / "weights.npz"
-    np.savez(path, **weights())
+    given = weights()
+    outlier = given["q_proj"].copy()
+    outlier[(slice(None), 7) if axis == -1 else 7] *= 1000  # in every row of the blocks' axis
+    given["outlier"] = outlier
+    np.savez(path, **given)
     theirs = json.loads(command("analyze", path, *(f"--formats={name}" for name in FORMATS), "--axis", axis))
-    ours = compare_formats(weights(), FORMATS, axis=axis).to_dict()
+    ours = compare_formats(given, FORMATS, axis=axis).to_dict()
+    assert "columns" in ours["tensors"][-1]["formats"][0]
     assert ours.pop("verdict").replace("max_error=0.05", "--max-error 5% (default)") == theirs.pop("verdict")
     for tensor in theirs["tensors"]:
         del tensor["file"]

@@ -55,6 +55,13 @@ Json rows_json(const RowErrors& rows) {
           {"worst", rows.worst_row}};
 }
 
+Json columns_json(const ColumnErrors& columns) {
+  return {{"median_error", finite_or_null(columns.median)},
+          {"worst_tenth_error", finite_or_null(columns.worst_tenth)},
+          {"largest", columns.largest},
+          {"norm_ratio", finite_or_null(columns.norm_ratio)}};
+}
+
 Json shared_json(const SharedScale& shared) {
   return {{"row", shared.row},
           {"column", shared.column},
@@ -72,6 +79,7 @@ Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat
               {"scale_log2", found.scale_log2 ? Json(*found.scale_log2) : Json()},
               {"rows", rows_json(found.rows)}};
     if (found.shared) json["shared_scale"] = shared_json(*found.shared);
+    if (found.columns) json["columns"] = columns_json(*found.columns);
     add_counts(json, found.counts);
     list.push_back(json);
   }

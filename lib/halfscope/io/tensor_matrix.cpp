@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <halfscope/core/parallel.hpp>
+#include <halfscope/io/detail/column_errors.hpp>
 #include <halfscope/io/detail/row_errors.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/io/detail/turned_tile.hpp>
@@ -32,10 +34,13 @@ void ask_for_large_pages(std::span<float> values) {
   if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-std::vector<FormatCounts> finished(std::vector<FormatCounts> counts, RowErrorList& rows,
-                                   const TensorMatrix& matrix, std::span<const TensorFormat> formats) {
+std::vector<FormatCounts> finished(const FormatCounter& counter, std::vector<BlockCounts> found,
+                                   RowErrorList& rows, const TensorMatrix& matrix,
+                                   std::span<const TensorFormat> formats) {
+  std::vector<FormatCounts> counts = counter.finish(std::move(found));
   rows.finish(counts);
   find_shared_scales(matrix, formats, counts);
+  find_column_errors(matrix, tile_unit(formats), counter, counts);
   return counts;
 }
 
@@ -126,7 +131,7 @@ std::vector<FormatCounts> count_on_one_thread(const TensorMatrix& matrix,
     counter.add(part_of(values, tile, matrix.shape()), found, sums);
     rows.add(tile, sums);
   }
-  return finished(counter.finish(std::move(found)), rows, matrix, formats);
+  return finished(counter, std::move(found), rows, matrix, formats);
 }
 
 std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
@@ -153,7 +158,7 @@ std::vector<FormatCounts> count_on_all_threads(const TensorMatrix& matrix,
         for (std::size_t i = 0; i < all.size(); ++i) all[i].merge(found.counts[i]);
         errors.add(tile, found.sums);
       });
-  return finished(counter.finish(std::move(all)), errors, matrix, formats);
+  return finished(counter, std::move(all), errors, matrix, formats);
 }
 
 }  // namespace halfscope

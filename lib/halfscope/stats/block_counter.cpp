@@ -191,7 +191,8 @@ void BlockCounter::count_band(const CountedPart& band, const detail::RowCounter&
   const RowScales scales{blocks.scales, format_.block.columns, format_.rule->step};
   const detail::ScaledBlocks scaled{scales, blocks.marks, are_marked};
   for (std::int64_t i = 0; i < band.shape.rows; ++i)
-    rows.add({band.row(i), band.first_of(i), band.rounded_row(i), band.numbers_of(i, 1), band.sums_of(i)},
+    rows.add({band.row(i), band.first_of(i), band.rounded_row(i), band.numbers_of(i, 1), band.sums_of(i),
+              band.columns},
              scaled, tables, counts);
 }
 
@@ -208,7 +209,7 @@ void count_cast(const CountedPart& part, const Quantizer& quantizer, const Block
   for (std::int64_t i = 0; i < part.shape.rows; ++i) {
     find_row_maxima(part.row(i), counted_segment, blocks.maxima);
     (void)mark_blocks(part.rows(i, 1), format.block, mark_limits(format, rows), blocks);
-    rows.add({part.row(i), part.first_of(i), {}, part.numbers_of(i, 1), part.sums_of(i)},
+    rows.add({part.row(i), part.first_of(i), {}, part.numbers_of(i, 1), part.sums_of(i), part.columns},
              {{blocks.scales, counted_segment}, blocks.marks}, tables, counts);
   }
   tables.settle_binades(counts);

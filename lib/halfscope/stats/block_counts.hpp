@@ -112,6 +112,14 @@ struct SharedScale {
   std::int64_t flushed_by_rows = 0;  ///< values that would, with an FP32 scale for each row
 };
 
+/// Errors of the columns of a tensor whose norm lies in few of them, over a sample of its rows; each is
+/// relative to the norm of its column.
+struct ColumnErrors {
+  double median = 0, worst_tenth = 0;  ///< a tenth of the columns errs by the latter or more
+  std::int64_t largest = 0;            ///< column of the largest norm
+  double norm_ratio = 1;               ///< its norm over that of the median column
+};
+
 /// Counts of one format over a tensor, which is one block of a format without blocks.
 struct FormatCounts {
   BlockCounts counts;
@@ -119,7 +127,8 @@ struct FormatCounts {
   /// that have more than 8 bits, which are cast as they are.
   std::optional<int> scale_log2{};
   RowErrors rows{};
-  std::optional<SharedScale> shared{};  ///< where there is a scale_log2
+  std::optional<SharedScale> shared{};    ///< where there is a scale_log2
+  std::optional<ColumnErrors> columns{};  ///< where a few columns have most of the norm
 };
 
 /// Values flushed of those that are finite and not zero.

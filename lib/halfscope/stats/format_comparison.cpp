@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/stats/what_if.hpp>
@@ -27,13 +28,27 @@ double flushed_by_sharing(const FormatCounts& found) {
   return flushed_share(found.counts) * (all - static_cast<double>(found.shared->flushed_by_rows)) / all;
 }
 
+/// An error over its limit; 0 without error, whatever the limit.
+double over(double error, double limit) {
+  return error == 0 ? 0 : error / limit;
+}
+
+/// Errors of columns over their limits; 0 where no few columns have the norm.
+double excess_of_columns(const FormatCounts& found, const ErrorLimit& limit) {
+  if (!found.columns) return 0;
+  return std::max(over(found.columns->median, limit.share),
+                  over(found.columns->worst_tenth, limit.of_worst_columns()));
+}
+
 /// Adds tensor i, and whether the limit hides something of it.
 void add_tensor(const FormatCounts& found, std::size_t i, const ErrorLimit& limit, FormatSum& sum) {
   const double error = std::max(relative_error(found.counts), found.rows.median);
-  const bool is_hidden =
-      found.rows.worst > limit.of_worst_row() || flushed_by_sharing(found) > limit.of_flushed();
-  if (is_hidden && error <= limit.share && !sum.hidden) sum.hidden = i;
-  sum.fits = sum.fits && !is_hidden && error <= limit.share;
+  const double hidden =
+      std::max({over(found.rows.worst, limit.of_worst_row()),
+                over(flushed_by_sharing(found), limit.of_flushed()), excess_of_columns(found, limit)});
+  if (hidden > 1 && error <= limit.share && !sum.hidden) sum.hidden = i;
+  sum.fits = sum.fits && hidden <= 1 && error <= limit.share;
+  sum.excess = std::max({sum.excess, hidden, over(error, limit.share)});
   sum.worst_row_error = std::max(sum.worst_row_error, found.rows.worst);
   sum.most_flushed = std::max(sum.most_flushed, flushed_share(found.counts));
   if (sum.worst && error <= sum.worst_error) return;
@@ -88,18 +103,32 @@ std::string shared_words(const FormatCounts& found, const MatrixShape& matrix) {
       share_text(static_cast<double>(shared.flushed_by_rows) / std::max(nonzero, 1.0)));
 }
 
+/// Columns that the norms of rows hide, beyond the limit.
+std::string column_words(const ColumnErrors& columns, const std::string& name, const ErrorLimit& limit) {
+  const bool is_half = columns.median > limit.share;
+  return fmt::format("{} of the columns of {} err by {} or more", is_half ? "half" : "a tenth", name,
+                     share_text(is_half ? columns.median : columns.worst_tenth));
+}
+
 /// A format whose errors are within the limit, and which is out all the same.
 std::string hidden_words(const FormatComparison& comparison, std::size_t index) {
   const FormatSum& sum = comparison.formats[index];
+  const ErrorLimit& limit = comparison.limit;
   const ComparedTensor& tensor = comparison.tensors[*sum.hidden];
   const FormatCounts& found = tensor.formats[index];
-  const std::string what = flushed_by_sharing(found) > comparison.limit.of_flushed()
+  const std::string error = share_text(relative_error(found.counts));
+  if (excess_of_columns(found, limit) > 1)
+    return fmt::format(
+        " {} is out: {}, although its error is {}: column {} has {:.0f} times the norm of the median one.",
+        sum.name, column_words(*found.columns, tensor.name, limit), error, found.columns->largest,
+        found.columns->norm_ratio);
+  const std::string what = flushed_by_sharing(found) > limit.of_flushed()
                                ? fmt::format("{} of the values of {} become 0",
                                              share_text(flushed_share(found.counts)), tensor.name)
                                : fmt::format("row {} of {} errs by {}", found.rows.worst_row, tensor.name,
                                              share_text(found.rows.worst));
-  return fmt::format(" {} is out: {}, although its error is {}{}.", sum.name, what,
-                     share_text(relative_error(found.counts)), shared_words(found, tensor.matrix));
+  return fmt::format(" {} is out: {}, although its error is {}{}.", sum.name, what, error,
+                     shared_words(found, tensor.matrix));
 }
 
 /// Sentences about what the norms of whole tensors hide, and about what is left out; each begins with a
@@ -131,7 +160,8 @@ std::string capitalised(std::string sentence) {
 
 std::size_t FormatComparison::best() const {
   if (cheapest) return *cheapest;
-  const auto closest = std::ranges::min_element(formats, {}, &FormatSum::worst_error);
+  const auto closest = std::ranges::min_element(
+      formats, {}, [](const FormatSum& sum) { return std::pair(sum.excess, sum.worst_error); });
   return static_cast<std::size_t>(closest - formats.begin());
 }
 

@@ -29,6 +29,8 @@ struct ErrorLimit {
   double share = 0;   ///< norm of the error over that of the tensor, and of its median row
 
   [[nodiscard]] double of_worst_row() const { return 4 * share; }
+  /// A tenth of the columns may err by more.
+  [[nodiscard]] double of_worst_columns() const { return 4 * share; }
   /// Share of nonzero values that become zero since all rows have one scale.
   [[nodiscard]] double of_flushed() const { return 2 * share; }
 };
@@ -42,8 +44,9 @@ struct FormatSum {
   std::optional<std::size_t> worst{};  ///< its index; nothing without tensors
   double worst_row_error = 0;          ///< largest error of a row of any tensor
   double most_flushed = 0;             ///< flushed_share of any tensor
-  /// The first tensor whose error is within the limit, and which has a row or a share of flushed values that
-  /// is not.
+  double excess = 0;                   ///< the largest of all errors over its limit, of any tensor
+  /// The first tensor whose error is within the limit, and which has a row, columns or a share of flushed
+  /// values that are not.
   std::optional<std::size_t> hidden{};
   std::vector<std::size_t> padded{};  ///< tensors with blocks that zeros fill up
   bool fits = false;                  ///< nothing is beyond the limit
@@ -60,7 +63,7 @@ struct FormatComparison {
   std::optional<std::size_t> cheapest{};  ///< the fitting one of fewest bits, then of least error
   std::size_t left_out = 0;               ///< tensors of one axis, which are in no sum
 
-  /// Index of the cheapest format that fits, or of the one with the least error where none does.
+  /// Index of the cheapest format that fits, or of the one with the least excess where none does.
   [[nodiscard]] std::size_t best() const;
 };
 

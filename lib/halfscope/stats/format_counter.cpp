@@ -64,11 +64,24 @@ void FormatCounter::add(const CountedPart& all, std::vector<BlockCounts>& found,
     part.numbers = numbers;
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const Entry& entry = entries_[i];
     part.sums = sums[i];
-    entry.blocks ? entry.blocks->add(part, found[i])
-                 : count_cast(part, entry.cast, entry.scale, exponents_, found[i]);
+    count(entries_[i], part, found[i]);
   }
+}
+
+void FormatCounter::add_columns(const CountedPart& all, SumsByFormat& columns) const {
+  columns.resize(entries_.size(), std::vector<RowSums>(static_cast<std::size_t>(all.shape.columns)));
+  CountedPart part = all;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    BlockCounts found;
+    part.columns = columns[i];
+    count(entries_[i], part, found);
+  }
+}
+
+void FormatCounter::count(const Entry& entry, const CountedPart& part, BlockCounts& found) const {
+  entry.blocks ? entry.blocks->add(part, found)
+               : count_cast(part, entry.cast, entry.scale, exponents_, found);
 }
 
 std::vector<FormatCounts> FormatCounter::finish(std::vector<BlockCounts> found) const {

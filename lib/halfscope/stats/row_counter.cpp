@@ -41,6 +41,13 @@ RowSums squares_of(std::span<const float> known, std::span<const float> errors) 
           std::accumulate(sums.qq.begin(), sums.qq.end(), 0.0)};
 }
 
+void add_columns(std::span<const float> known, std::span<const float> errors, std::span<RowSums> columns) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    columns[i].signal += double{known[i]} * double{known[i]};
+    columns[i].error += double{errors[i]} * double{errors[i]};
+  }
+}
+
 void add_exponents(const ScaledRow& row, BlockCounts& counts) {
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const float magnitude = std::abs(row.scaled[i]), scale = row.scales[i];
@@ -99,9 +106,12 @@ void RowCounter::add(const CountedRow& row, const ScaledBlocks& blocks, PartTabl
                            row.first + at,
                            writes ? row.rounded.subspan(from, size) : std::span<float>{},
                            {},
-                           row.sums},
+                           row.sums,
+                           row.columns.empty() ? row.columns : row.columns.subspan(from, size)},
                           at};
-    const std::optional<ScaledBlocks> whole = whole_blocks(segment, blocks);
+    // The pass over whole blocks has no errors of single elements.
+    const std::optional<ScaledBlocks> whole =
+        row.columns.empty() ? whole_blocks(segment, blocks) : std::nullopt;
     std::uint32_t marks = whole ? 0 : BlockMark::special;
     if (whole && blocks.are_marked)
       for (const std::uint32_t mark : whole->marks) marks |= mark;
@@ -168,6 +178,7 @@ void RowCounter::add_segment(const Segment& segment, const RowScales& row, Block
   const ScaledRow all{values, scaled, elements, scales, tensor_scale};
   add_elements(count_elements(all, limits, known, errors), std::ssize(values), counts);
   add_squares(squares_of(known, errors), counts, segment.row.sums);
+  if (!segment.row.columns.empty()) add_columns(known, errors, segment.row.columns);
   if (exponents == ScaledExponents::counted) add_exponents(all, counts);
 }
 

@@ -117,6 +117,11 @@ void bind_sums(nb::module_& module) {
       .def_ro("flushed_up_to", &SharedScale::flushed_up_to, "magnitudes up to here become zero")
       .def_ro("flushed_by_rows", &SharedScale::flushed_by_rows,
               "values that would, with a scale for each row");
+  nb::class_<ColumnErrors>(module, "ColumnErrors", "Errors of columns, where few of them have the norm.")
+      .def_ro("median_error", &ColumnErrors::median)
+      .def_ro("worst_tenth_error", &ColumnErrors::worst_tenth, "a tenth of the columns errs by it or more")
+      .def_ro("largest", &ColumnErrors::largest, "column of the largest norm")
+      .def_ro("norm_ratio", &ColumnErrors::norm_ratio, "its norm over that of the median column");
   nb::class_<FormatCounts>(module, "FormatCounts", "Counts of one format over one tensor.")
       .def_ro("counts", &FormatCounts::counts)
       .def_ro("scale_log2", &FormatCounts::scale_log2,
@@ -128,6 +133,7 @@ void bind_sums(nb::module_& module) {
       .def_prop_ro("worst_row", [](const FormatCounts& found) { return found.rows.worst_row; })
       .def_prop_ro(
           "rows", [](const FormatCounts& found) { return found.rows.rows; }, "that are not zero")
+      .def_ro("columns", &FormatCounts::columns, "errors of columns; None where no few have the norm")
       .def_ro("shared", &FormatCounts::shared,
               "element that sets the scale of all, where more than one value in a hundred is flushed by it");
   nb::class_<FormatSum>(module, "FormatSum", "Counts of one format over all tensors.")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_ERROR = 0.05  # relative to the norm of the tensor
 ELEMENTS = ("elements", "zeros", "nonfinite", "lost", "flushed", "flushed_by_scale", "subnormal", "clipped", "overflow")
 SHARED = ("row", "column", "largest", "flushed_up_to", "flushed_by_rows")
+COLUMNS = ("median_error", "worst_tenth_error", "largest", "norm_ratio")
 BLOCKS = ("blocks", "blocks_at_risk", "clipped_blocks", "overflow_blocks", "zero_blocks", "nonfinite_blocks")
 
 
@@ -40,8 +41,9 @@ class FormatComparison(Reported):
         """The format of fewest bits per element that stays within the limit in every tensor; None where none does.
 
         The limit is `max_error` for the tensor and for its median row, four times that for its worst row, and twice
-        that for the share of its nonzero values that become zero since all rows have one scale. Tensors of one axis
-        are left out, where there are others.
+        that for the share of its nonzero values that become zero since all rows have one scale. Where a column has
+        four times the norm of the median one, the median column has the limit too, and nine tenths of the columns four
+        times that. Tensors of one axis are left out, where there are others.
         """
         return self._compared.cheapest
 
@@ -154,6 +156,8 @@ class FormatComparison(Reported):
             numbers = {"name": format, "padded": padded, "scale_log2": found.scale_log2, "rows": _rows(found)}
             if found.shared is not None:
                 numbers["shared_scale"] = {key: getattr(found.shared, key) for key in SHARED}
+            if found.columns is not None:
+                numbers["columns"] = {key: finite_or_none(getattr(found.columns, key)) for key in COLUMNS}
             formats.append({**numbers, **_dict(found.counts)})
         one_axis = self._compared.is_vector(index)
         return {"name": name, "rows": rows, "columns": columns, "one_axis": one_axis, "formats": formats}
@@ -176,7 +180,7 @@ def compare_formats(
         under which nothing overflows.
     max_error: the largest error that a format may make in any tensor and in its median row, norm of the error over
         that of the tensor; its worst row may have four times that, and twice that share of its values may become zero
-        since all rows have one scale.
+        since all rows have one scale. Columns are held against it where a few of them have the tensor's norm.
     axis: the one that blocks run along in every tensor. A last block that is not full counts as if zeros followed.
     dtype: the type of the elements of files that do not tell it, as for `analyze`.
     rules: counts every scale rule of the block formats too, with exponents, for `explorer`; each takes about twice as

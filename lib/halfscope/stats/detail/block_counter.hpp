@@ -32,7 +32,8 @@ struct CountedPart {
   std::span<float> rounded{};  ///< gets what round_blocks gives, unless it is empty; may be `values`
   /// Counts of every segment, row by row; or empty.
   std::span<const NumberCounts> numbers{};
-  std::span<RowSums> sums{};  ///< gets those of each row added; or empty
+  std::span<RowSums> sums{};     ///< gets those of each row added; or empty
+  std::span<RowSums> columns{};  ///< gets those of each column added; or empty
 
   /// Segments of a row.
   [[nodiscard]] std::size_t segments() const {
@@ -56,7 +57,8 @@ struct CountedPart {
         row_stride,
         rounded.empty() ? rounded : rounded.subspan(begin, size),
         numbers_of(from, count),
-        sums.empty() ? sums : sums.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count))};
+        sums.empty() ? sums : sums.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count)),
+        columns};
   }
   /// `numbers` of some rows.
   [[nodiscard]] std::span<const NumberCounts> numbers_of(std::int64_t from, std::int64_t count) const {

@@ -30,6 +30,8 @@ class FormatCounter {
   /// Adds a part, see CountedPart, to the counts of each format; `found` is empty at first. `sums` gets those
   /// of the part's rows.
   void add(const CountedPart& part, std::vector<BlockCounts>& found, SumsByFormat& sums) const;
+  /// Adds a part of whole rows to the sums of its columns, by format; `columns` is empty at first.
+  void add_columns(const CountedPart& part, SumsByFormat& columns) const;
   /// The whole tensor's counts, once all its parts are in `found`.
   [[nodiscard]] std::vector<FormatCounts> finish(std::vector<BlockCounts> found) const;
 
@@ -41,6 +43,8 @@ class FormatCounter {
     BlockScale scale{};
     std::optional<int> scale_log2{};
   };
+  void count(const Entry& entry, const CountedPart& part, BlockCounts& found) const;
+
   std::vector<Entry> entries_;
   ScaledExponents exponents_;
 };

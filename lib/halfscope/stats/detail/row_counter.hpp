@@ -41,6 +41,7 @@ struct CountedRow {
   std::span<float> rounded{};               ///< may be empty, or the values themselves
   std::span<const NumberCounts> numbers{};  ///< counts of each segment; may be empty
   RowSums* sums = nullptr;                  ///< gets the row's added
+  std::span<RowSums> columns{};             ///< gets each element's added; may be empty
 };
 
 /// How the elements of a row are rounded and counted.
