@@ -75,6 +75,44 @@ class Undecided(QuantizedFiles):
                     }
                     self.refused(parts, "may lie in another order", f"l.weight_{name}")
 
+    def test_scales_of_a_square_matrix(self):
+        """A scale for each row by their shape: that of a column where each column reaches the largest code."""
+        noise = random.Random(7)
+        table = [0.0, *E4M3[1:127]]
+        for run in range(20):
+            size = noise.choice([48, 64, 96])
+            rows = [[noise.gauss(0, 0.02) for _ in range(size)] for _ in range(size)]
+            for dtype, largest in (("I8", 127), ("F8_E4M3", 448)):
+                for by_columns in (False, True):
+                    lines = [list(line) for line in zip(*rows)] if by_columns else rows
+                    coded = [[x / (max(map(abs, line)) / largest) for x in line] for line in lines]
+                    coded = [list(line) for line in zip(*coded)] if by_columns else coded
+                    if dtype == "I8":
+                        codes = bytes(round(x) & 255 for line in coded for x in line)
+                    else:
+                        codes = bytes(
+                            min(range(127), key=lambda code: abs(table[code] - abs(x))) | (128 if x < 0 else 0)
+                            for line in coded
+                            for x in line
+                        )
+                    parts = {
+                        "l.weight": (dtype, [size, size], codes),
+                        "l.weight_scale": ("F32", [size], floats([0.01] * size)),
+                    }
+                    with self.subTest(run=run, size=size, dtype=dtype, by_columns=by_columns):
+                        if by_columns:
+                            self.refused(parts, "may be those of its columns")
+                        else:
+                            self.assertEqual(self.read(parts)[0], 0)
+
+    def test_fp8_whose_scales_have_the_name_of_another_payload(self):
+        for codes, scale in (("l._weight_qdata", "l._weight_scale"), ("l.weight_data", "l.weight_scale_inv")):
+            parts = {codes: ("F8_E4M3", [8, 16], bytes([0x38] * 128)), scale: ("F32", [8, 1], floats([0.5] * 8))}
+            with self.subTest(codes):
+                status, lines, found = self.read(parts)
+                self.assertEqual((status, list(found)), (2, []))
+                self.assertIn(f'"{codes}" is not read', lines)
+
     def test_a_scale_that_was_left_beside_weights(self):
         noise = random.Random(1)
         for dtype, write in WRITERS.items():
@@ -123,6 +161,55 @@ class Undecided(QuantizedFiles):
             with self.subTest(run=run, rows=rows, groups=groups, size=size, is_even=is_even):
                 self.refused(parts, "two codes of four bits each", "num_bits")
                 self.assertIn("l.weight", self.read(parts, {"bits": 8})[2])
+
+    def test_even_codes_of_four_bits_under_one_scale_for_a_row(self):
+        """All sixteen values alike, or fifteen of them: uniform weights in eight bits reach their ends otherwise."""
+        noise = random.Random(5)
+        for run in range(40):
+            rows, columns, least = noise.randint(4, 40), 256 * noise.randint(1, 8), noise.choice([-8, -7])
+            codes = nibbles([noise.randint(least, 7) for _ in range(rows * columns)])
+            zeros = bytes([0] * rows)
+            signed = {
+                "l.weight": ("I8", [rows, columns // 2], codes),
+                "l.weight_scale": ("F16", [rows, 1], halves([0.01] * rows)),
+            }
+            unsigned = {
+                "l.weight": ("U8", [rows, columns // 2], codes),
+                "l.weight_scale": ("F16", [rows, 1], halves([0.01] * rows)),
+                "l.weight_zero_point": ("U8", [rows, 1], zeros),
+            }
+            for parts in (signed, unsigned):
+                with self.subTest(run=run, rows=rows, columns=columns, least=least, dtype=parts["l.weight"][0]):
+                    self.refused(parts, "two codes of four bits each", "num_bits")
+
+    def test_uniform_weights_in_eight_bits(self):
+        """A few thousand may be pairs by chance; in rows of 512 UINT8 has as many of its ends as even pairs have."""
+        noise = random.Random(6)
+        for run in range(20):
+            rows, columns = noise.choice([100, 200]), noise.choice([128, 256, 1024])
+            signed, unsigned, zeros, scales = [], [], [], []
+            for _ in range(rows):
+                row = [noise.uniform(-0.02, 0.02) for _ in range(columns)]
+                low, high = min(row), max(row)
+                signed += [round(x / (max(high, -low) / 127)) & 255 for x in row]
+                scales.append((high - low) / 255)
+                zeros.append(round(-low / scales[-1]))
+                unsigned += [max(0, min(255, round((x - low) / scales[-1]))) for x in row]
+            kinds = {
+                "I8": {
+                    "l.weight": ("I8", [rows, columns], bytes(signed)),
+                    "l.weight_scale": ("F32", [rows, 1], floats([0.01] * rows)),
+                },
+                "U8": {
+                    "l.weight": ("U8", [rows, columns], bytes(unsigned)),
+                    "l.weight_scale": ("F32", [rows, 1], floats(scales)),
+                    "l.weight_zero_point": ("U8", [rows, 1], bytes(zeros)),
+                },
+            }
+            for kind, parts in kinds.items():
+                with self.subTest(run=run, rows=rows, columns=columns, kind=kind):
+                    status, lines, found = self.read(parts)
+                    self.assertEqual((status, list(found)), (0, ["l.weight"]), lines)
 
     def test_eight_bits_are_read_without_a_configuration(self):
         noise = random.Random(4)

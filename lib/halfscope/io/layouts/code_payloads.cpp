@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
@@ -11,6 +12,7 @@
 #include <halfscope/io/layouts/detail/layouts.hpp>
 #include <halfscope/io/layouts/detail/scale_names.hpp>
 #include <halfscope/io/layouts/detail/scaled_codes.hpp>
+#include <halfscope/io/layouts/detail/square_scales.hpp>
 
 namespace halfscope {
 namespace {
@@ -69,6 +71,10 @@ class PayloadReader {
           to_string(half_shape()), excerpt(scale.name), to_string(source->shape));
     std::string why = why_no_factor(parts_, scale, name_);
     if (why.empty()) why = sides_.why_more_than_factors(parts_);
+    if (why.empty())
+      why = why_maybe_of_columns(
+          payload_.shape, source->shape,
+          [&](std::int64_t first, std::span<float> values) { payload_.read(parts_.file(), first, values); });
     return why.empty() ? why_whole_undecided() : why;
   }
 
@@ -178,13 +184,15 @@ bool is_eight_bits(DType type) {
   return type == DType::f8_e4m3 || type == DType::f8_e5m2;
 }
 
-/// Whether a module has integers in rows and columns.
-bool has_integers(const FileParts& parts, std::string_view module) {
+/// Whether a module has codes in rows and columns that no layout has taken: integers, or FP8.
+bool has_other_codes(const FileParts& parts, std::string_view module) {
   if (module.empty()) return false;
   return std::ranges::any_of(parts.names_with(std::string(module)), [&](const std::string& other) {
+    if (module_of(other) != module || is_named_scale(other)) return false;
     const StoredCodes* codes = parts.find_codes(other);
-    return codes != nullptr && codes->shape.size() > 1 && module_of(other) == module &&
-           !is_named_scale(other);
+    const auto numbers = parts.find(other);
+    const bool is_fp8 = numbers && numbers->type_name.starts_with("F8_") && numbers->shape.size() > 1;
+    return is_fp8 || (codes != nullptr && codes->shape.size() > 1);
   });
 }
 
@@ -195,7 +203,7 @@ void refuse_strays(FileParts& parts, const std::string& name) {
     const auto payload = without_ending(name, ending);
     if (!payload || !payload->ends_with("weight") || parts.is_skipped(*payload) || parts.holds(*payload))
       continue;
-    if (has_integers(parts, module_of(name))) continue;  // codes of another name
+    if (has_other_codes(parts, module_of(name))) continue;  // codes of another name
     return parts.refuse(name, fmt::format("its payload is {}, which is {}", excerpt(*payload),
                                           parts.place_of(*payload, name)));
   }

@@ -1,6 +1,11 @@
 // INT8 and UINT8 with scales and zero points of their own, whatever they are called.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
 #include <halfscope/io/detail/parse_error.hpp>
@@ -8,6 +13,7 @@
 #include <halfscope/io/layouts/detail/layouts.hpp>
 #include <halfscope/io/layouts/detail/packed_bytes.hpp>
 #include <halfscope/io/layouts/detail/scale_names.hpp>
+#include <halfscope/io/layouts/detail/square_scales.hpp>
 
 namespace halfscope {
 namespace {
@@ -50,8 +56,21 @@ class ByteReader {
     std::string why = sides_.scales.empty() ? "" : why_no_factor(parts_, sides_.scales[0], codes_.name);
     if (why.empty()) why = sides_.why_more_than_factors(parts_);
     if (why.empty() && !sides_.zeros.empty()) why = why_no_zero_points(sides_.zeros[0].name);
+    if (why.empty())
+      why = why_maybe_of_columns(
+          codes_.shape, scales.shape,
+          [&](std::int64_t first, std::span<float> values) { read_bytes(first, is_signed, values); });
     if (!why.empty()) return why;
     return why_maybe_packed(parts_, codes_, *layout, tensor_.zeros ? ZeroPoints::own : ZeroPoints::none);
+  }
+
+  void read_bytes(std::int64_t first, bool is_signed, std::span<float> values) const {
+    std::vector<std::byte> bytes(values.size());
+    parts_.file().read_bytes(codes_, static_cast<std::uint64_t>(first), bytes);
+    std::ranges::transform(bytes, values.begin(), [&](std::byte byte) {
+      const int code = std::to_integer<int>(byte);
+      return static_cast<float>(is_signed && code > 127 ? code - 256 : code);
+    });
   }
 
   [[nodiscard]] std::string why_no_zero_points(const std::string& name) {
