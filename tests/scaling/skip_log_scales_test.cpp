@@ -131,6 +131,50 @@ TEST_CASE("a scaler of constant factors tells its skips, whatever they are", "[s
   }
 }
 
+TEST_CASE("a factor that a mean over a window has too is not decided", "[skip_log]") {
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 100; ++i) {
+    // The scale grows at the end of a window, and falls in the next one at the same place each time.
+    const std::size_t window = 3 + random() % 48, growths = 1 + random() % 4, every = 1 + random() % 3;
+    const double top = std::exp2(10 + static_cast<double>(random() % 6));
+    const std::size_t overflow = 1 + random() % (window - 1);
+    std::vector<double> means{top};
+    for (std::size_t growth = 0; growth < growths; ++growth) {
+      const double share = static_cast<double>(overflow) / static_cast<double>(window);
+      means.push_back(top * (1 + share));
+      means.insert(means.end(), every, top);
+    }
+    const Lines lines = lines_of(means, window, window);
+    INFO(fmt::format("{} {}", i, fmt::join(lines, "\n")));
+    const SkipLog log = read_whole_log(lines);
+    REQUIRE(log.uneven);
+    CHECK(log.uneven->kind == UnevenScales::Kind::one_factor);
+    CHECK(log.least_skipped() == 0);
+    CHECK(log.most_skipped().value_or(0) >= static_cast<std::int64_t>(growths));
+    CHECK(recorded_run(log).reproduced_by.empty());
+    check_says(verdict_of(log), {"or the scale is a mean over several steps", "none of its falls is read"});
+  }
+}
+
+TEST_CASE("means of scales never tell more skips than there were, wherever the log ends", "[skip_log]") {
+  std::mt19937_64 random(10);
+  for (int i = 0; i < 300; ++i) {
+    const Run run = run_of({}, 400, random);
+    const std::size_t window = 2 + random() % 20;
+    std::vector<double> means = window_means(run.behind, window);
+    means.resize(2 + random() % (means.size() - 1));  // one line tells no window
+    const auto steps = static_cast<std::ptrdiff_t>(means.size() * window);
+    std::int64_t skipped = run.behind[0] < 65536 ? 1 : 0;
+    for (std::ptrdiff_t step = 1; step < steps; ++step)
+      skipped += run.behind[static_cast<std::size_t>(step)] < run.behind[static_cast<std::size_t>(step - 1)];
+    const Lines lines = lines_of(means, window, window);
+    INFO(fmt::format("{} {}", i, fmt::join(lines, "\n")));
+    const SkipLog log = read_whole_log(lines);
+    CHECK(log.least_skipped() <= skipped);
+    CHECK(log.most_skipped().value_or(0) >= skipped);
+  }
+}
+
 TEST_CASE("a step before which no line tells the scale may have been skipped", "[skip_log]") {
   std::mt19937_64 random(4);
   for (int i = 0; i < 100; ++i) {

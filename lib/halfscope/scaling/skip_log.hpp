@@ -70,8 +70,14 @@ struct PossibleRestart {
   std::int64_t skipped = 0;      ///< steps behind it
 };
 
-/// Scales that change by different factors, as a mean does, and that of a scaler that follows the gradients.
+/// Scales that are no scaler's own, or may be none.
 struct UnevenScales {
+  enum class Kind : std::uint8_t {
+    different_factors,  ///< as of a mean, and of a scaler that follows the gradients
+    one_factor,         ///< that a mean over a window has as well as a scaler
+    quick_rises,        ///< within two steps of another change
+  };
+  Kind kind = Kind::different_factors;
   LogLines lines;              ///< two of the changes
   double first = 1, last = 1;  ///< their factors
 };
@@ -128,6 +134,8 @@ struct SkipLog {
   std::optional<std::int64_t> seam_line{};
   /// Lines of overflow that repeat the one before, as other processes print them: skipped steps, at most.
   std::int64_t repeated = 0;
+  /// Lines whose norm or loss is not finite behind one that is not: skipped steps, unless it is a mean.
+  std::int64_t again = 0;
   /// Whether a line counts skips, or tells of each.
   bool counts_skips = true;
   /// False where steps are numbered by the lines that tell of them, since none has a number.
@@ -158,10 +166,11 @@ struct SkipLog {
   [[nodiscard]] std::int64_t least_skipped() const {
     return restart ? restart->skipped : skipped + missing + skipped_in_holes;
   }
-  /// Skipped steps, at most; none where steps are not counted, or where no line tells of a scaler.
+  /// Skipped steps, at most; none where steps are not counted or numbered, or where no line tells of a
+  /// scaler.
   [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
-    if (!counts_steps || !(has_scaler || disproved)) return std::nullopt;
-    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + unseen_steps;
+    if (!counts_steps || !numbers_steps || !(has_scaler || disproved)) return std::nullopt;
+    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + again + unseen_steps;
   }
 
   /// From the first step to the last, those between that have no line included.

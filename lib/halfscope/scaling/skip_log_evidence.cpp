@@ -42,11 +42,26 @@ class Evidence {
     for (std::size_t i = 0; i < iterations.size(); ++i) {
       if (shows_life(iterations[i].line)) alive_ = static_cast<std::ptrdiff_t>(i);
     }
+    for (std::size_t i = 1; i + 1 < iterations.size(); ++i) {
+      const bool is_alone = !is_bad(iterations[i - 1].line) && !is_bad(iterations[i + 1].line);
+      has_single_ = has_single_ || (is_bad(iterations[i].line) && is_alone);
+    }
   }
 
   void settle() {
+    std::ptrdiff_t reacted = -2;  // the last line that is not finite behind one at which the scale fell
     for (std::ptrdiff_t i = 0; i < std::ssize(iterations_); ++i) {
-      if (is_bad(line(i)) && !is_explained(i)) i < alive_ ? disprove(i) : lose(i);
+      if (!is_bad(line(i))) continue;
+      const bool is_told = is_explained(i), goes_on = reacted + 1 == i;
+      if (is_told || goes_on) reacted = i;
+      if (is_told) continue;
+      if (i < alive_) {
+        disprove(i);
+      } else if (goes_on) {
+        ++log_.again;  // at a floor, or rounded: the scaler skips it as those before it
+      } else {
+        lose(i);
+      }
     }
     if (log_.lost) bound_lost();
   }
@@ -61,14 +76,22 @@ class Evidence {
     const IterationLine& bad = line(i);
     if (bad.skipped.value_or(0) > 0 || !iterations_[static_cast<std::size_t>(i)].overflows.empty())
       return true;
-    return i > 0 && bad.scale && line(i - 1).scale && *bad.scale < *line(i - 1).scale;
+    if (bad.bad_scale == 0.0) return true;
+    const auto falls = [](const IterationLine& before, const IterationLine& after) {
+      return before.scale && after.scale && *after.scale < *before.scale;
+    };
+    if (i > 0 && falls(line(i - 1), bad)) return true;
+    // Behind a line for several steps its own may be the one that lowered the scale of the next line.
+    const bool is_next = i + 1 < std::ssize(iterations_) && line(i + 1).iteration > bad.iteration + 1;
+    return is_next && falls(bad, line(i + 1));
   }
 
   /// A later line is finite: the step was skipped. A mean over more steps than a line's may be not finite
-  /// again for the same step, so that only the first line of several counts.
+  /// again for the same step, so that only the first line of several counts, unless one stands alone.
   void disprove(std::ptrdiff_t i) {
     IterationLine& bad = line(i);
-    const bool again = i > 0 && is_bad(line(i - 1)) && !bad.has_own_norm;
+    const bool again = i > 0 && is_bad(line(i - 1)) && !bad.has_own_norm && !has_single_;
+    log_.again += again ? 1 : 0;
     bad.is_disproved = true;
     bad.overflowed = bad.overflowed || !again;
     if (!log_.disproved)
@@ -117,6 +140,7 @@ class Evidence {
   SkipLog& log_;
   std::ptrdiff_t alive_ = -1;  ///< the last line that shows life
   std::ptrdiff_t first_lost_ = 0;
+  bool has_single_ = false;  ///< a line that is not finite, between two that are
 };
 
 }  // namespace

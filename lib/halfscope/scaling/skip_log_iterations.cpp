@@ -41,7 +41,12 @@ bool has_overflow_lines(const std::vector<CountedIterations>& iterations) {
 class IterationLog {
  public:
   IterationLog(const std::vector<CountedIterations>& iterations, SkipLog& log)
-      : log_(log), interval_(usual_interval(iterations)), has_lines_(has_overflow_lines(iterations)) {
+      : log_(log),
+        interval_(usual_interval(iterations)),
+        has_lines_(has_overflow_lines(iterations)),
+        prints_changes_(std::ranges::any_of(iterations, [](const CountedIterations& counted) {
+          return counted.line.scale_before.has_value();
+        })) {
     const CountedIterations& first = iterations.front();
     const std::int64_t told = std::max<std::int64_t>(
         {1, first.line.skipped.value_or(0), std::ssize(first.overflows) - first.uncounted()});
@@ -166,6 +171,10 @@ class IterationLog {
     const IterationLine& line = counted.line;
     const std::int64_t others = window.size() - std::ssize(skips);
     log_.interval = std::max(log_.interval, window.size());
+    if (line.scale) {
+      if (last_scale_ >= 0) log_.interval = std::max(log_.interval, window.last - last_scale_);
+      last_scale_ = window.last;
+    }
     if (!(log_.has_scaler || log_.disproved) || others == 0) return;
     if (line.skipped || has_lines_) return;
     log_.counts_skips = false;
@@ -177,7 +186,13 @@ class IterationLog {
       finite.low = 0;
       return;
     }
-    if (window.size() == 1 && (finite.scale > 1 || has_norm)) return;
+    if (line.bad_scale) {  // one that is rounded to 0 goes on falling
+      log_.unseen_steps += others;
+      finite.low = 0;
+      return;
+    }
+    const bool tells_scale = line.scale || line.tells_overflow || prints_changes_;
+    if (window.size() == 1 && ((finite.scale > 1 && tells_scale) || has_norm)) return;
     log_.open_steps += others - (is_told ? 1 : 0);
     finite.low = 0;
   }
@@ -241,10 +256,12 @@ class IterationLog {
 
   SkipLog& log_;
   std::int64_t interval_ = 0, begin_ = 0;
-  std::int64_t skipped_ = 0;  ///< that the count of the lines leaves out
-  bool has_lines_ = false;    ///< lines of overflows, between any two
-  double known_ = 0;          ///< the scale before the line; 0: unknown
-  double shown_ = 1;          ///< the last that was known, which stands for one that is not
+  std::int64_t skipped_ = 0;      ///< that the count of the lines leaves out
+  std::int64_t last_scale_ = -1;  ///< the last step whose line tells a scale
+  bool has_lines_ = false;        ///< lines of overflows, between any two
+  bool prints_changes_ = false;   ///< a line has a change, "65536 -> 32768"
+  double known_ = 0;              ///< the scale before the line; 0: unknown
+  double shown_ = 1;              ///< the last that was known, which stands for one that is not
 };
 
 void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) {
@@ -263,6 +280,7 @@ void note_lines(const std::vector<CountedIterations>& iterations, SkipLog& log) 
 SkipLog log_of_iterations(std::vector<CountedIterations> iterations, const std::vector<OverflowLine>& rest) {
   SkipLog log;
   leave_uneven_scales(iterations, log);
+  leave_clipped_norms(iterations);
   place_flags(iterations);
   settle_losses(iterations, log);
   const bool overflows = has_overflow_lines(iterations);

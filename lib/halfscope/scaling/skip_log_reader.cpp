@@ -129,7 +129,7 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                            end_run(ending);
                          },
                          [&](const std::string& note) { notes_.push_back(note); },
-                         [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); },
+                         [&](const OtherScale& other) { take_other_scale(other); },
                          [&](std::string_view name) { only_scale_ = name; },
                          [&](const std::string& why) {
                            if (rejected_.empty()) rejected_ = fmt::format("line {} {}", number_, why);
@@ -152,17 +152,18 @@ void SkipLogReader::event_file(std::string_view bytes, const LogColumns& columns
     add(line);
   };
   sink.note = [&](const std::string& note) { notes_.push_back(note); };
-  sink.other_scale = [&](std::string_view name, std::int64_t at) { take_other_scale(name, at); };
+  sink.other_scale = [&](const OtherScale& other) { take_other_scale(other); };
   sink.only_scale = [&](std::string_view name) { only_scale_ = name; };
   sink.reject = [&](const std::string& why) { rejected_ = why; };
   if (read_tensorboard(bytes, columns, sink) == LineEnd::cut)
     notes_.emplace_back("The file ends within a record, which is left out.");
 }
 
-void SkipLogReader::take_other_scale(std::string_view name, std::int64_t line) {
+void SkipLogReader::take_other_scale(const OtherScale& other) {
   if (!other_scale_.empty()) return;
-  other_scale_ = name;
-  other_scale_line_ = line;
+  other_scale_ = other.name;
+  other_scale_line_ = other.line;
+  is_other_unreadable_ = !other.has_number && is_scale_name(other_scale_);
 }
 
 void SkipLogReader::add(const OverflowLine& line) {
@@ -214,7 +215,7 @@ SkipLog SkipLogReader::finish() const {
   log.lines = {first_line_, last_line_};
   const bool has_scale = std::ranges::any_of(
       iterations_, [](const CountedIterations& counted) { return counted.line.scale.has_value(); });
-  log.is_other_unreadable = is_scale_name(other_scale_);
+  log.is_other_unreadable = is_other_unreadable_;
   if (!(has_scale && log.is_other_unreadable)) log.other_scale = other_scale_;
   log.other_scale_line = other_scale_line_;
   log.only_scale = only_scale_;
@@ -277,7 +278,7 @@ std::string SkipLogReader::why_nothing() const {
   if (is_empty_) return "the file is empty";
   if (!rejected_.empty()) return rejected_;
   if (known_) return fmt::format("it is {}", known_->description);
-  if (is_scale_name(other_scale_))
+  if (is_other_unreadable_)
     return fmt::format("no number stands behind '{}' in line {}; print scaler.get_scale() as it is",
                        escaped(other_scale_), other_scale_line_);
   if (!other_scale_.empty())

@@ -108,8 +108,8 @@ RecordedRun recorded_run(const SkipLog& log) {
   }
   const auto final = std::ranges::find(run.scales, run.scales.back());
   run.first_at_final_scale = log.steps[static_cast<std::size_t>(final - run.scales.begin())].step;
-  if (!log.has_scaler || log.unknown_steps > 0 || log.open_steps > 0 || !log.counts_steps || log.restart ||
-      log.uneven)
+  if (!log.has_scaler || log.unknown_steps > 0 || log.open_steps + log.again > 0 || !log.counts_steps ||
+      log.restart || log.uneven)
     return run;
   const auto has_no_scale = [](const LoggedStep& step) { return step.skipped && !std::isfinite(step.high); };
   if (std::ranges::any_of(log.steps, has_no_scale)) return run;

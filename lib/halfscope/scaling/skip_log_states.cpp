@@ -16,6 +16,7 @@ IterationLine merged(const IterationLine& before, IterationLine line) {
   if (!line.bad_scale) line.bad_scale = before.bad_scale;
   if (!line.skipped) line.skipped = before.skipped;
   line.overflowed = line.overflowed || before.overflowed;
+  line.tells_overflow = line.tells_overflow || before.tells_overflow;
   line.has_finite_norm = line.has_finite_norm || before.has_finite_norm;
   return line;
 }

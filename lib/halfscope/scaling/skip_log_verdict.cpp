@@ -21,7 +21,7 @@ std::string count_of_skips(const SkipLog& log, std::span<const LoggedStep> skips
   std::int64_t hidden = 0;
   for (const LoggedStep& skip : skips) hidden += skip.hidden;
   if (log.restart) return "up to " + count_of_steps(std::ssize(skips) + hidden);
-  if (log.open_steps > 0) return "at least " + count_of_steps(std::ssize(skips));
+  if (log.open_steps + log.again > 0) return "at least " + count_of_steps(std::ssize(skips));
   if (hidden == 0) return count_of_steps(std::ssize(skips));
   return fmt::format("{} to {} steps", skips.size(), std::ssize(skips) + hidden);
 }
@@ -201,11 +201,14 @@ std::string say_skips(const SkipLog& log) {
 /// Lines that stand for several steps, without a counter.
 std::string say_open(const SkipLog& log) {
   if (log.open_steps == 0) return "";
-  std::string text = fmt::format(
-      " No line counts skips, and one stands for up to {}: a scale that grows and falls again between two "
-      "lines "
-      "leaves no trace.",
-      count_of_steps(log.interval));
+  std::string text =
+      log.interval > 1
+          ? fmt::format(
+                " No line counts skips, and one stands for up to {}: a scale that grows and falls again "
+                "between two lines leaves no trace.",
+                count_of_steps(log.interval))
+      : log.uneven ? std::string()
+                   : std::string(" A scale at its floor does not tell whether a step was skipped.");
   return text + say_bounds(log) + " Print the scale at each step, or count the skipped ones.";
 }
 

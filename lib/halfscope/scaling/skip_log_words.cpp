@@ -51,8 +51,11 @@ std::string say_bounds(const SkipLog& log) {
   if (log.most_by_rule)
     text += fmt::format("; at most {} by PyTorch's scaler with its defaults",
                         std::max(*log.most_by_rule, log.least_skipped()));
+  const auto most = log.most_skipped();
+  if (!most) return text + ".";
+  // A count from 0 on leaves open whether its first step was one.
   return text +
-         fmt::format("; at most {} of {} by any.", *log.most_skipped(), count_of_steps(log.step_count()));
+         fmt::format("; at most {} of {} by any.", *most, count_of_steps(std::max(log.step_count(), *most)));
 }
 
 std::string say_disproved(const SkipLog& log) {
@@ -111,11 +114,28 @@ std::string say_bad_scale(const SkipLog& log) {
 
 std::string say_uneven(const SkipLog& log) {
   if (!log.uneven) return "";
-  const auto& [lines, first, last] = *log.uneven;
-  return fmt::format(
-             " The loss scale changes by different factors, {:.3g} in line {} and {:.3g} in line {}: it is a "
-             "mean, or follows the gradients, and none of its falls is read as a skip.",
-             first, lines.first, last, lines.last) +
+  const UnevenScales& found = *log.uneven;
+  std::string why;
+  switch (found.kind) {
+    case UnevenScales::Kind::different_factors:
+      why = fmt::format(
+          "changes by different factors, {:.3g} in line {} and {:.3g} in line {}: it is a mean, "
+          "or follows the gradients, and",
+          found.first, found.lines.first, found.last, found.lines.last);
+      break;
+    case UnevenScales::Kind::one_factor:
+      why = fmt::format(
+          "falls by a factor of {:.3g} in line {}: a scaler may have that factor, or the scale "
+          "is a mean over several steps, and",
+          found.first, found.lines.first);
+      break;
+    case UnevenScales::Kind::quick_rises:
+      why = fmt::format(
+          "rises within two steps of another change, as in lines {} and {}: it follows the "
+          "gradients, or is the scale of something else, and",
+          found.lines.first, found.lines.last);
+  }
+  return fmt::format(" The loss scale {} none of its falls is read as a skip.", why) +
          (log.open_steps > 0 ? std::string() : say_bounds(log)) + " Print scaler.get_scale() at each step.";
 }
 

@@ -57,6 +57,7 @@ struct IterationLine {
   std::optional<double> bad_scale{};     ///< a scale that is no number above 0, or none that FP32 holds
   bool has_scaler = false;               ///< prints a scale, if only as a mean
   bool overflowed = false;               ///< says that the step was not finite, and skipped
+  bool tells_overflow = false;           ///< says whether it was
   bool has_step_scale = false;           ///< where it says so, its scale is that of the step
   bool has_own_norm = false;             ///< norm and loss are this line's, and no other's
   bool has_finite_norm = false;          ///< a norm that is finite, and no bound
@@ -83,6 +84,13 @@ struct EndingLine {
   std::int64_t line = 0;               ///< number in the file
 };
 
+/// A name that may be that of a loss scale.
+struct OtherScale {
+  std::string_view name;
+  std::int64_t line = 0;
+  bool has_number = true;  ///< false: a known name, behind which no number stands
+};
+
 /// Takes the parts of a log, in order.
 struct SkipLogSink {
   std::function<void(const OverflowLine&)> overflow;
@@ -91,8 +99,7 @@ struct SkipLogSink {
   std::function<void(const ProgressBar&)> progress;
   std::function<void(const EndingLine&)> end;
   std::function<void(const std::string&)> note;  ///< for the reader of the verdict
-  /// A name that may be that of a loss scale, and its line.
-  std::function<void(std::string_view name, std::int64_t line)> other_scale;
+  std::function<void(const OtherScale&)> other_scale;
   /// The name of a scale that was read, where others stand beside it.
   std::function<void(std::string_view name)> only_scale;
   /// Why a line that names a step or a skip is not read: "a step of 1e+18: ...".

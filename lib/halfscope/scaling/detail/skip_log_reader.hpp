@@ -102,7 +102,7 @@ class SkipLogReader {
   [[nodiscard]] bool is_newest_first() const { return falls_ > 2 && falls_ + 1 == states_; }
   /// Whether the lines of a step have other scales than each other, and those of the next step the same ones.
   [[nodiscard]] bool has_several_scales() const { return returns_ > 1 || (returns_ == 1 && differing_ <= 3); }
-  void take_other_scale(std::string_view name, std::int64_t line);
+  void take_other_scale(const OtherScale& other);
   [[noreturn]] void refuse() const;
   [[nodiscard]] std::string why_nothing() const;
 
@@ -130,6 +130,7 @@ class SkipLogReader {
   std::vector<std::string> notes_;
   std::string other_scale_;  ///< a name that may be that of a loss scale
   std::int64_t other_scale_line_ = 0;
+  bool is_other_unreadable_ = false;
   std::int64_t states_ = 0, falls_ = 0;  ///< lines of another step than the one before, and of one before it
   std::string rejected_;                 ///< the first line that was rejected, and why
   const LogFormat* known_ = nullptr;     ///< the first format whose sign was seen
@@ -138,8 +139,13 @@ class SkipLogReader {
 /// Takes the scales from lines whose scale changes by different factors: a fall is then no skipped step.
 void leave_uneven_scales(std::vector<CountedIterations>& iterations, SkipLog& log);
 
-/// Makes an overflow at its scale of each line that says that its step overflowed, where that is the scale of
-/// the step; where no lines tell whether it is, or that behind the step, it is left out.
+/// Takes finite norms from lines of steps where one beside a skipped step is finite too, as clipped ones are:
+/// they bound nothing, and tell of no good step.
+void leave_clipped_norms(std::vector<CountedIterations>& iterations);
+
+/// Makes an overflow at its scale of each line that says that its step overflowed, by a flag or by its norm,
+/// where that is the scale of the step; where no lines tell whether it is, or that behind the step, the scale
+/// of a flag's line is left out.
 void place_flags(std::vector<CountedIterations>& iterations);
 
 /// Takes what later lines disprove from the lines of state, and finds the end of a log that no line

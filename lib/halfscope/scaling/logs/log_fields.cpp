@@ -77,10 +77,14 @@ class LogFieldFinder {
     bool has_mark = false;
     const auto value = value_begin(text_, end, has_mark);
     // "scale 2", "it 3" and "overflow 1" are words of sentences.
-    const bool needs_mark =
-        role == LogRole::overflow || role == LogRole::other_scale || name == "scale" || name == "it";
-    if (!value || (needs_mark && !has_mark)) return true;
+    const bool needs_mark = role == LogRole::overflow || role == LogRole::other_scale ||
+                            (name == "scale" && name != names_.columns_.scale) || name == "it";
+    if (!value) return true;
     std::string_view rest = text_.substr(*value);
+    if (needs_mark && !has_mark) {
+      if (name == "scale") add_unmarked(known.kept, rest);
+      return true;
+    }
     const auto number = is_in_list(*value) ? take_any_number(rest) : take_grouped_number(rest);
     const bool goes_on = number ? !ends_number(rest) : text_[*value] == '{';
     if (is_scale_role(role) && goes_on) add_unreadable(known.kept, *value);
@@ -103,6 +107,15 @@ class LogFieldFinder {
   /// The name of a scale behind which no number stands, or one that goes on.
   void add_unreadable(std::string_view name, std::size_t end) {
     fields_.push_back({.role = LogRole::other_scale, .name = name, .value = std::nan(""), .end = end});
+  }
+
+  /// "scale 65536": a large power of two may be that of the loss.
+  void add_unmarked(std::string_view name, std::string_view rest) {
+    constexpr double least = 64;
+    const auto number = take_grouped_number(rest);
+    if (number && *number >= least && ends_number(rest) && may_be_scale(name, *number))
+      fields_.push_back(
+          {.role = LogRole::other_scale, .name = name, .value = *number, .end = text_.size() - rest.size()});
   }
 
   /// Whether a number stands behind the bracket of a list.

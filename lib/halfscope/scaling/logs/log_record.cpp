@@ -136,7 +136,7 @@ void LogRecordSteps::note_others(const LogRecord& record, const SkipLogSink& sin
 
 void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink) {
   if (const auto& other = record.at(LogRole::other_scale); other && sink.other_scale)
-    sink.other_scale(other->name, record.line);
+    sink.other_scale({other->name, record.line, !std::isnan(other->value)});
   if (!record.has_values() && record.at(LogRole::other_scale)) return;
   const auto step = step_of(record);
   if (!step) {
@@ -163,6 +163,7 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
   }
   if (const auto& loss = record.at(LogRole::loss)) line.loss = finite_or_nan(loss->value);
   const auto& overflow = record.at(LogRole::overflow);
+  line.tells_overflow = overflow.has_value();
   line.overflowed = overflow && overflow->value != 0;
   line.has_step_scale = overflow && overflow->name == "overflow cond";  // as MindFormers prints it
   if (const auto& skipped = record.at(LogRole::skipped); is_whole_count(skipped))
