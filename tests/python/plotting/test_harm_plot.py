@@ -11,7 +11,9 @@ from halfscope.plotting.drawings import draw
 from halfscope.results import Experiment, read_experiment
 from synthetic import write_json
 
-NAMES = ("flushed share", "worst underflow error", "summed underflow error", "probed error")
+NAMES = (
+    "flushed share", "worst flushed magnitude", "worst underflow error", "summed underflow error", "probed error",
+)  # fmt: skip
 
 
 def training(task: str, kind: str, ratio: float | None, value: float | None) -> dict:

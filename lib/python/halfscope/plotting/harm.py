@@ -27,14 +27,18 @@ def harm_by_predictor(experiment: Experiment) -> Figure | None:
     places = [place for place, line in enumerate(evidence["predictors"]) if line["steps"] == "all"]
     trainings = [line for line in evidence["trainings"] if line["loss_ratio"] is not None]
     colours = _colours(line["task"] for line in trainings)
-    figure = new_figure(height=6.4)
-    panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
+    rows = -(-len(places) // 2)
+    figure = new_figure(height=3.2 * rows)
+    panels = list(figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).flat)
+    for axes in panels[len(places) :]:
+        axes.remove()
     for axes, place in zip(panels, places):
         _draw(axes, evidence["predictors"][place], [(line, line["predictors"][place]) for line in trainings], colours)
         axes.axhline(100 * evidence["harmful"], color=GREY, linewidth=0.8, linestyle=":")
     figure.axes[0].set(xscale="log", xlim=(LEAST / 1.5, MOST * 1.5), ylim=(-4, 105))
-    for axes in figure.axes[2:]:
+    for axes in panels[: len(places)][-2:]:
         axes.set_xlabel("largest of the FP32 run's steps")
+        axes.tick_params(labelbottom=True)
     for axes in figure.axes[::2]:
         axes.set_ylabel("loss above FP32's (%)")
     legend_at(figure.axes[1])
