@@ -112,19 +112,10 @@ void add_trainings(const TaskRuns& runs, const fs::path& folder, const Baseline&
 
 /// The fits of a task's gradients, each over all steps and seeds.
 std::vector<TensorFit> fits_of(const std::vector<Baseline>& baselines) {
-  std::vector<std::vector<TensorFit>> by_tensor;
-  for (const Baseline& baseline : baselines) {
-    for (const WatchedStep& step : baseline.steps) {
-      by_tensor.resize(std::max(by_tensor.size(), step.gradients.size()));
-      for (std::size_t i = 0; i < step.gradients.size(); ++i) {
-        by_tensor[i].push_back(fit_tensor(std::to_string(i), step.gradients[i].histogram));
-      }
-    }
-  }
-  std::vector<TensorFit> fits;
-  fits.reserve(by_tensor.size());
-  for (const auto& steps : by_tensor) fits.push_back(merge_fits(steps));
-  return fits;
+  std::vector<WatchedStep> steps;
+  for (const Baseline& baseline : baselines)
+    steps.insert(steps.end(), baseline.steps.begin(), baseline.steps.end());
+  return fits_over(steps);
 }
 
 /// The scale that is enough for every tensor, and the largest at which none overflows, whether or not the

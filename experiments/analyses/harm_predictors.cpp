@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <string>
+#include <utility>
 
 #include <halfscope/io/json/histogram_json.hpp>
 #include <halfscope/stats/what_if.hpp>
@@ -36,6 +39,20 @@ std::optional<double> unless_overflow(const WatchedStep& step, int scale_log2, V
   return overflows(step, scale_log2) ? infinity : value();
 }
 
+/// Share of a gradient that a cast at a scale takes.
+using Share = double (*)(const ExponentHistogram& gradient, int scale_log2);
+
+/// The largest of the activation gradients.
+std::optional<double> worst_share(const WatchedStep& step, int scale_log2, Share share) {
+  return unless_overflow(step, scale_log2, [&] {
+    double worst = 0;
+    for (const WatchedGradient& gradient : step.gradients)
+      if (gradient.role == Role::activation_gradient)
+        worst = std::max(worst, share(gradient.histogram, scale_log2));
+    return worst;
+  });
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -61,16 +78,33 @@ ExponentHistogram counted_for(const ExponentHistogram& histogram, const FloatFor
   return ExponentHistogram(counts, format);
 }
 
+/// Steps of a run by their number.
+using StepsByNumber = std::map<std::int64_t, WatchedStep>;
+
+/// Counted for a cast to `format`; records of other tensors than gradients are left out.
+void add_gradient(const Json& record, const FloatFormat& format, StepsByNumber& steps) {
+  const auto& role = record.at("role").get_ref<const std::string&>();
+  if (role != name_of(Role::activation_gradient) && role != name_of(Role::weight_gradient)) return;
+  steps[record.at("step").get<std::int64_t>()].gradients.push_back(
+      {parse_enum<Role>("role", role), counted_for(histogram_of(record), format)});
+}
+
+std::vector<WatchedStep> in_order(StepsByNumber steps) {
+  std::vector<WatchedStep> all;
+  all.reserve(steps.size());
+  for (auto& [number, step] : steps) {
+    step.step = number;
+    all.push_back(std::move(step));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder, const FloatFormat& format) {
-  std::map<std::int64_t, WatchedStep> steps;
+  StepsByNumber steps;
   read_records(folder / "histograms.jsonl", [&](const Json& record) {
-    const auto& role = record.at("role").get_ref<const std::string&>();
-    if (role == name_of(Role::activation_gradient) || role == name_of(Role::weight_gradient)) {
-      steps[record.at("step").get<std::int64_t>()].gradients.push_back(
-          {parse_enum<Role>("role", role), counted_for(histogram_of(record), format)});
-    }
+    add_gradient(record, format, steps);
     return Reading::continues;
   });
   read_records(folder / "metrics.jsonl", [&](const Json& record) {
@@ -79,13 +113,36 @@ std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder,
     for (const Json& probe : record["probes"]) probes.push_back(probed_error_of(probe));
     return Reading::continues;
   });
-  std::vector<WatchedStep> all;
-  all.reserve(steps.size());
-  for (auto& [number, step] : steps) {
-    step.step = number;
-    all.push_back(std::move(step));
+  return in_order(std::move(steps));
+}
+
+std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm, std::int64_t seed) {
+  StepsByNumber steps;
+  records.each_histogram(arm, seed, [&](const Json& record) {
+    add_gradient(record, fp16, steps);
+    return Reading::continues;
+  });
+  return in_order(std::move(steps));
+}
+
+std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm) {
+  std::vector<WatchedStep> steps;
+  for (const std::int64_t seed : records.seeds(arm))
+    std::ranges::move(kept_steps(records, arm, seed), std::back_inserter(steps));
+  return steps;
+}
+
+std::vector<TensorFit> fits_over(const std::vector<WatchedStep>& steps) {
+  std::vector<std::vector<TensorFit>> by_tensor;
+  for (const WatchedStep& step : steps) {
+    by_tensor.resize(std::max(by_tensor.size(), step.gradients.size()));
+    for (std::size_t i = 0; i < step.gradients.size(); ++i)
+      by_tensor[i].push_back(fit_tensor(std::to_string(i), step.gradients[i].histogram));
   }
-  return all;
+  std::vector<TensorFit> fits;
+  fits.reserve(by_tensor.size());
+  for (const auto& own : by_tensor) fits.push_back(merge_fits(own));
+  return fits;
 }
 
 std::optional<double> flushed_share(const WatchedStep& step, int scale_log2) {
@@ -101,16 +158,12 @@ std::optional<double> flushed_share(const WatchedStep& step, int scale_log2) {
   });
 }
 
+std::optional<double> worst_flushed_magnitude(const WatchedStep& step, int scale_log2) {
+  return worst_share(step, scale_log2, flushed_magnitude);
+}
+
 std::optional<double> worst_underflow(const WatchedStep& step, int scale_log2) {
-  return unless_overflow(step, scale_log2, [&] {
-    double worst = 0;
-    for (const WatchedGradient& gradient : step.gradients) {
-      if (gradient.role == Role::activation_gradient) {
-        worst = std::max(worst, underflow_error(gradient.histogram, scale_log2));
-      }
-    }
-    return worst;
-  });
+  return worst_share(step, scale_log2, underflow_error);
 }
 
 std::optional<double> summed_underflow(const WatchedStep& step, int scale_log2) {

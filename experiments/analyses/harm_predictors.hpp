@@ -7,8 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include <halfscope/scaling/advisor.hpp>
 #include <halfscope/stats/exponent_histogram.hpp>
 #include <halfscope/stats/site.hpp>
+
+#include "experiments/results/run_records.hpp"
 
 namespace halfscope {
 
@@ -37,12 +40,23 @@ struct WatchedStep {
 [[nodiscard]] std::vector<WatchedStep> read_watched_steps(const std::filesystem::path& folder,
                                                           const FloatFormat& format = fp16);
 
+/// Observed steps of an FP32 run that its record keeps: the first and the last where it is packed.
+[[nodiscard]] std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm,
+                                                  std::int64_t seed);
+/// The steps of all seeds.
+[[nodiscard]] std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm);
+
+/// The fits of the gradients, each over all steps.
+[[nodiscard]] std::vector<TensorFit> fits_over(const std::vector<WatchedStep>& steps);
+
 /// Number of a step in FP32 that rises with the harm that the scale 2^scale_log2 would do. Empty where the
 /// step's records do not tell.
 using Predictor = std::optional<double> (*)(const WatchedStep& step, int scale_log2);
 
 /// Share of the nonzero activation gradients that the cast flushes.
 [[nodiscard]] std::optional<double> flushed_share(const WatchedStep& step, int scale_log2);
+/// Largest share of an activation gradient's sum of magnitudes that the cast flushes.
+[[nodiscard]] std::optional<double> worst_flushed_magnitude(const WatchedStep& step, int scale_log2);
 /// Largest underflow error of an activation gradient.
 [[nodiscard]] std::optional<double> worst_underflow(const WatchedStep& step, int scale_log2);
 /// Squares of the underflow errors added up from the loss to each weight; the root of their median over the
@@ -52,7 +66,7 @@ using Predictor = std::optional<double> (*)(const WatchedStep& step, int scale_l
 [[nodiscard]] std::optional<double> probed_error(const WatchedStep& step, int scale_log2);
 
 /// The predictor that the advisor's tolerance is about.
-inline constexpr std::string_view advisor_predictor = "worst underflow error";
+inline constexpr std::string_view advisor_predictor = "worst flushed magnitude";
 
 struct PredictorEntry {
   std::string_view name;
@@ -61,7 +75,8 @@ struct PredictorEntry {
 
 inline constexpr std::array predictor_table{
     PredictorEntry{"flushed share", flushed_share},
-    PredictorEntry{advisor_predictor, worst_underflow},
+    PredictorEntry{advisor_predictor, worst_flushed_magnitude},
+    PredictorEntry{"worst underflow error", worst_underflow},
     PredictorEntry{"summed underflow error", summed_underflow},
     PredictorEntry{"probed error", probed_error},
 };

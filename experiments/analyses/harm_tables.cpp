@@ -186,8 +186,8 @@ bool is_fitted(const HarmEvidence& evidence) {
 
 std::string verdict_of(const HarmEvidence& evidence) {
   std::string text = fmt::format(
-      "The advisor's rule, at most {:g} % of a gradient's norm lost to underflow and no overflow, is right "
-      "in ",
+      "The advisor's rule, at most {:g} % of a gradient's sum of magnitudes "
+      "lost to underflow and no overflow, is right in ",
       100 * AdvisorOptions{}.tolerance);
   if (!is_fitted(evidence)) return text + right_words(evidence.advisor_held_out) + " trainings";
   text += fmt::format("{} trainings, in {} of held-out tasks", right_words(evidence.advisor),

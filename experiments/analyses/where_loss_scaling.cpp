@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include <halfscope/io/json/histogram_json.hpp>
+#include <halfscope/format/formats.hpp>
 #include <halfscope/scaling/advisor.hpp>
-#include <halfscope/stats/what_if.hpp>
 
 #include "experiments/analyses/analyses.hpp"
 #include "experiments/analyses/constant_scale.hpp"
@@ -24,21 +22,7 @@ namespace {
 constexpr int most_doublings = 8, most_halvings = 16;
 /// Share of a gradient's sum of magnitudes beyond whose loss harm is expected. The small elements of a
 /// softmax's gradient have as large a sum as its one large element, and next to none of its energy.
-constexpr double flushed_where_harm_begins = 0.2;
-
-/// Observed steps of an FP32 run that its record keeps.
-std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm, std::int64_t seed) {
-  std::map<std::int64_t, WatchedStep> steps;
-  records.each_histogram(arm, seed, [&](const Json& record) {
-    if (record.at("role").get<std::string>() == name_of(Role::activation_gradient))
-      steps[record.at("step").get<std::int64_t>()].gradients.push_back(
-          {Role::activation_gradient, histogram_of(record)});
-    return Reading::continues;
-  });
-  std::vector<WatchedStep> all;
-  for (auto& [number, step] : steps) all.push_back(std::move(step));
-  return all;
-}
+constexpr double flushed_where_harm_begins = AdvisorOptions{}.tolerance;
 
 /// A loss of a step in casts to FP16, with all gradients divided by 2^halvings.
 using Loss = std::optional<double> (*)(const WatchedStep& step, int halvings);
@@ -48,25 +32,9 @@ std::optional<double> lost_norm(const WatchedStep& step, int halvings) {
   return worst_underflow(step, -halvings);
 }
 
-/// Share of the sum of magnitudes in elements that become zero; in each binade they are taken to be 1.5 times
-/// its lower end.
-double flushed_magnitude(const ExponentHistogram& gradient, int halvings) {
-  const int edge = flush_edge(fp16).binade + halvings;
-  double all = 0, flushed = 0;
-  for (int i = ExponentHistogram::first_exponent; i <= ExponentHistogram::last_exponent; ++i) {
-    const double magnitude = std::ldexp(static_cast<double>(gradient.count(i)), i);
-    all += magnitude;
-    if (i < edge) flushed += magnitude;
-  }
-  return all > 0 ? flushed / all : 0;
-}
-
 /// The largest share of an activation gradient's sum of magnitudes.
 std::optional<double> lost_magnitude(const WatchedStep& step, int halvings) {
-  double worst = 0;
-  for (const WatchedGradient& gradient : step.gradients)
-    worst = std::max(worst, flushed_magnitude(gradient.histogram, halvings));
-  return step.gradients.empty() ? std::nullopt : std::optional(worst);
+  return worst_flushed_magnitude(step, -halvings);
 }
 
 /// The largest over the steps.
@@ -132,6 +100,34 @@ Section lost_section(const AnalysisInput& input, const std::vector<MapPoint>& po
           .note = "by the histograms of FP32's first and last observed step"};
 }
 
+/// Whether the advice to train without a scale is given where that does harm.
+Section advice_section(const AnalysisInput& input, const std::vector<MapPoint>& points, Json& values) {
+  Table table{{{"series", "advice on"},
+               {"positions", "positions"},
+               {"enough_from", "enough from"},
+               {"unscaled", "scale 1 would do too"},
+               {"harm", "harm of scale 1"}},
+              {}};
+  const RunRecords records(input.folder);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const ArmSummary& arm = *input.judged.find(points[i].arm);
+    if (constant_scale_log2(arm.loss_scale) != 0) continue;
+    const Advice advice = advise(fits_over(kept_steps(records, arm.baseline)), fp16);
+    if (!advice.joint) continue;
+    const std::optional<Harm> harm = judged(points[i]);
+    values["points"][i]["enough_from_log2"] = advice.joint->low;
+    values["points"][i]["fits_unscaled"] = advice.fits_unscaled;
+    table.rows.push_back({points[i].series,
+                          {fmt::format("{:.0f}", points[i].place), points[i].place},
+                          fmt::format("2^{}", advice.joint->low),
+                          advice.fits_unscaled ? "said" : "not said",
+                          harm ? std::string(name_of(*harm)) : "not judged"});
+  }
+  return {.heading = "Advice from the FP32 runs, beside the harm of training without a scale",
+          .table = std::move(table),
+          .note = "by the histograms of the first and last observed step of all seeds"};
+}
+
 /// Binades by which the arms of a beginning scale their loss up.
 int scaled_by(const AnalysisInput& input, const std::vector<MapPoint>& points, const Onset& onset) {
   for (const MapPoint& point : points)
@@ -148,7 +144,7 @@ const MapPoint* fewest(const std::vector<MapPoint>& points, const Onset& onset) 
   return first;
 }
 
-/// Where the largest share of a norm, which the advisor goes by, would put the beginnings.
+/// Where the largest share of a norm would put the beginnings.
 Section norm_section(const std::vector<Onset>& by_norm) {
   Table table{
       {{"series", "by the norm"}, {"variant", "arm"}, {"predicted", "predicted"}, {"factor", "factor"}}, {}};
@@ -157,9 +153,8 @@ Section norm_section(const std::vector<Onset>& by_norm) {
   };
   for (const Onset& onset : by_norm)
     table.rows.push_back({onset.series, onset.variant, cell(onset.predicted), cell(onset.factor())});
-  return {
-      .heading = "Beginnings where an activation gradient loses 20 % of its norm, which the advisor goes by",
-      .table = std::move(table)};
+  return {.heading = "Beginnings where an activation gradient loses 20 % of its norm",
+          .table = std::move(table)};
 }
 
 }  // namespace
@@ -188,6 +183,7 @@ AnalysisResult find_where_loss_scaling(const AnalysisInput& input) {
   finding.sections.push_back(lost_section(input, points, finding.values));
   finding.sections.push_back(onsets_section(onsets, "positions"));
   finding.sections.push_back(norm_section(by_norm));
+  finding.sections.push_back(advice_section(input, points, finding.values));
   finding.sentence = predictions_in_words(onsets);
   return finding;
 }

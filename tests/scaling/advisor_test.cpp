@@ -38,7 +38,7 @@ ScaleWindow ends_by_trial(std::span<const float> values, const FloatFormat& form
       const double scaled = std::abs(std::ldexp(double{x}, scale_log2));
       overflow += reference::round(scaled, {wider}) > largest ? 1 : 0;
     }
-    if (underflow_error(histogram, scale_log2) <= tolerance) ends.low = std::min(ends.low, scale_log2);
+    if (flushed_magnitude(histogram, scale_log2) <= tolerance) ends.low = std::min(ends.low, scale_log2);
     if (overflow == 0) ends.high = std::max(ends.high, scale_log2);
   }
   return ends;
@@ -76,13 +76,34 @@ TEST_CASE("a tensor of equal numbers fits from where they become subnormal to wh
   }
 }
 
-TEST_CASE("small numbers count by their energy", "[advisor]") {
-  // A thousand elements of 2^-30 hold 1000 / 4^5 of the energy of one of 2^-25.
-  std::vector<float> values(1000, 0x1p-30f);
+TEST_CASE("small numbers count by their sum", "[advisor]") {
+  // A thousand elements of 2^-35 have a sum of 1000 / 2^10 of one of 2^-25, and 1000 / 4^10 of its energy.
+  std::vector<float> values(1000, 0x1p-35f);
   values.push_back(0x1p-25f);
-  const double error = std::sqrt(1000.0 / 2024.0);
-  CHECK(fit_of("t", values, fp16, {.tolerance = 1.001 * error}).underflow_low == 1);
-  CHECK(fit_of("t", values, fp16, {.tolerance = 0.999 * error}).underflow_low == 6);
+  const double sum = 1000.0 / 2024.0;
+  CHECK(fit_of("t", values, fp16, {.tolerance = 1.001 * sum}).underflow_low == 1);
+  CHECK(fit_of("t", values, fp16, {.tolerance = 0.999 * sum}).underflow_low == 11);
+}
+
+TEST_CASE("a loss that averages over 16,384 of 4,096 words does not fit at scale 1", "[advisor]") {
+  // Per word p - 1 of the right one, and p of the others, of a model that knows nothing yet.
+  const auto gradient = [](float words) {
+    std::vector<float> values(4095, 1 / (4096 * words));
+    values.push_back(-4095 / (4096 * words));
+    return values;
+  };
+  const auto says_scale_1 = [&](float words) {
+    const std::string verdict = advise(std::vector{fit_of("output", gradient(words))}, fp16).verdict;
+    return verdict.find("scale 1 would do too") != std::string::npos;
+  };
+  CHECK(says_scale_1(2048));
+  CHECK_FALSE(says_scale_1(8192));  // half of them is flushed
+  CHECK_FALSE(says_scale_1(16384));
+  CHECK(fit_of("output", gradient(2048)).underflow_low == -1);
+  CHECK(fit_of("output", gradient(16384)).underflow_low == 2);
+  ExponentHistogram histogram(fp16);
+  histogram.add(gradient(16384));
+  CHECK(underflow_error(histogram, 0) < 0.05);  // the norm does not tell
 }
 
 TEST_CASE("the step that asks for the largest scale decides a tensor's fit", "[advisor]") {
@@ -111,6 +132,21 @@ TensorFit strict_fit(std::string name, std::span<const float> values) {
   return fit_of(std::move(name), values, fp16, strict);
 }
 
+TEST_CASE("scale 1 is offered where its half and its double fit too", "[advisor]") {
+  for (const int low : {-9, -2, -1, 0, 1}) {
+    for (const int high : {-1, 0, 1, 15}) {
+      if (low > high) continue;
+      const TensorFit fit = strict_fit("a", between(-24 - low, 15 - high));
+      const Advice advice = advise(std::vector{fit}, fp16, strict);
+      REQUIRE(advice.joint == ScaleWindow{low, high});
+      INFO("2^" << low << " to 2^" << high);
+      CHECK(advice.fits_unscaled == (low < 0 && high > 0));
+      const bool is_said = advice.verdict.find("; scale 1 would do too\n") != std::string::npos;
+      CHECK(is_said == (advice.fits_unscaled && advice.recommended != 0));
+    }
+  }
+}
+
 TEST_CASE("the joint window is the intersection, and the largest scale with headroom is chosen",
           "[advisor]") {
   const std::vector<TensorFit> tensors{strict_fit("a", between(-30, -4)), strict_fit("b", between(-27, 2)),
@@ -124,9 +160,10 @@ TEST_CASE("the joint window is the intersection, and the largest scale with head
   CHECK(advice.recommended == 10);
   CHECK(advice.outliers.empty());
   CHECK(advice.first_hurt == std::vector<std::string>{"a"});
-  check_says(advice.verdict, {"Loss scale 2^10: torch.amp.GradScaler(init_scale=2.0**10)\n  Why: it fits all "
-                              "3 tensors, as 2^6 to 2^13 do.",
-                              "underflow costs a more than 0 % of its norm", "leaves a factor of 2^3"});
+  check_says(advice.verdict,
+             {"Loss scale 2^10: torch.amp.GradScaler(init_scale=2.0**10)\n  Why: it fits all "
+              "3 tensors, as 2^6 to 2^13 do.",
+              "underflow costs a more than 0 % of its sum of magnitudes", "leaves a factor of 2^3"});
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 0}).recommended == 13);
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 7}).recommended == 6);
   CHECK(advise(tensors, fp16, {.tolerance = 0, .headroom_log2 = 20}).recommended ==
@@ -146,7 +183,7 @@ TEST_CASE("a binade below overflow is left free, however narrow the window", "[a
     if (width == 0)
       check_says(advice.verdict,
                  {"Loss scale 2^2: ", "2^3 alone fits the tensor", "no room above the largest value",
-                  "At 2^2 underflow costs a more than 0 % of its norm"});
+                  "At 2^2 underflow costs a more than 0 % of its sum of magnitudes"});
   }
 }
 
@@ -202,9 +239,10 @@ TEST_CASE("a format with the exponents of FP32 needs no loss scale", "[advisor]"
         std::vector{fit_of("a", between(-30, -29), format), fit_of("b", between(-9, 4), format)}, format);
     CHECK(advice.recommended == 0);
     CHECK(advice.joint->contains(0));
-    CHECK(advice.verdict == "No loss scale is needed: " + std::string(name) +
-                                " has the exponents of FP32\n  Why: at S = 1 underflow costs "
-                                "each of 2 tensors at most 20 % of its norm, and nothing overflows");
+    CHECK(advice.verdict ==
+          "No loss scale is needed: " + std::string(name) +
+              " has the exponents of FP32\n  Why: at S = 1 underflow costs "
+              "each of 2 tensors at most 20 % of its sum of magnitudes, and nothing overflows");
   }
   const Advice tiny = advise(std::vector{fit_of("a", between(-140, -139), bf16)}, bf16);
   CHECK(tiny.recommended > 0);

@@ -107,7 +107,8 @@ def everyday_line(folder: Path) -> str:
     weights = (rates.outcome("cnn_adam_fp16_0.001"), rates.outcome("cnn_adam_fp32_0.001"))
     detector = (losses.outcome("detector_fp16_s1"), losses.outcome("detector_fp32"))
     return (
-        "The settings of the first two rows were chosen for their effect; the factor of the loss\n"
+        "The settings of the first two rows were chosen for their effect, that of the third was not; "
+        "the factor of the loss\n"
         "[stands for](docs/experiments/loss-scaling.md) a mean over more anchors. "
         f"Without them these networks show none. At a learning rate of "
         f"{rate:g}\nthe classifier's FP16 weights end at a {rates.metric} of {weights[0]} "

@@ -62,6 +62,8 @@ FINDINGS = {
     "advice": FindingTable("harm", ("task", "harmed")),
     "beginnings": FindingTable(None, ("begins in", "arm")),
     "beginnings-by-norm": FindingTable(None, ("by the norm", "arm")),
+    "advice-at-ends": FindingTable("advice_at_ends", ("scale of", "scale")),
+    "advice-unscaled": FindingTable("where_loss_scaling", ("advice on", "positions")),
     "harm-by-place": FindingTable(None, ("series", "arm")),
     "norms": FindingTable(None, ("norm", "mean")),
 }

@@ -152,7 +152,7 @@ void add_judging(CLI::App& command, AnalyzeOptions& options) {
                      "with --formats: the axis that blocks run along, the last by default");
   command
       .add_option("--tolerance", options.tolerance,
-                  "share of a tensor's norm that underflow may cost at a fitting scale")
+                  "share of a tensor's sum of magnitudes that underflow may cost at a fitting scale")
       ->capture_default_str();
   command
       .add_option("--headroom", options.request.advisor.headroom_log2,

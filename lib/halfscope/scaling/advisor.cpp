@@ -34,7 +34,7 @@ int first_scale(Predicate&& holds) {
 /// format is needed to tell what BF16 would do.
 bool bf16_holds(const ExponentHistogram& histogram, double tolerance) {
   return std::isfinite(round(histogram.max_abs(), Quantizer{bf16})) &&
-         underflow_error(filled_binades(histogram), bf16, 0) <= tolerance;
+         flushed_magnitude(filled_binades(histogram), bf16, 0) <= tolerance;
 }
 
 /// Whether a loss scale of such a format has nothing to do: its exponents are those of FP32.
@@ -154,7 +154,7 @@ TensorFit fit_tensor(std::string name, const ExponentHistogram& histogram, const
   const BinadeRange binades = filled_binades(histogram);
   const FloatFormat& format = histogram.format();
   fit.underflow_low = first_scale(
-      [&](int scale_log2) { return underflow_error(binades, format, scale_log2) <= options.tolerance; });
+      [&](int scale_log2) { return flushed_magnitude(binades, format, scale_log2) <= options.tolerance; });
   fit.overflow_high =
       first_scale([&](int scale_log2) { return what_if(binades, format, scale_log2).overflow > 0; }) - 1;
   return fit;
@@ -182,6 +182,7 @@ Advice advise(std::span<const TensorFit> tensors, const FloatFormat& format, con
   if (!any_scale) {
     advice.joint = joint;
     advice.recommended = choose(joint, options);
+    advice.fits_unscaled = joint.contains(-1) && joint.contains(1);
     advice.first_hurt = limited_by(tensors, joint.low);
   }
   if (!any_scale && has_range_of_fp32(format) && joint.contains(0)) {

@@ -20,11 +20,11 @@ struct JudgedTasks {
 /// Tasks of advice-validity, in FP16, whose windows are wide.
 inline constexpr JudgedTasks judged_in_fp16{12, 12, 12, 12};
 /// Tasks of narrow-windows, whose gradients have fewer exponents than FP16's.
-inline constexpr JudgedTasks judged_in_narrow_windows{34, 31, 5, 18};
+inline constexpr JudgedTasks judged_in_narrow_windows{34, 33, 5, 18};
 
 struct AdvisorOptions {
-  /// `underflow_error` of a tensor that a scale may leave. The experiment advice-validity holds it against
-  /// trainings.
+  /// `flushed_magnitude` of a tensor that a scale may leave. The experiments where-loss-scaling,
+  /// advice-validity and narrow-windows hold it against trainings.
   double tolerance = 0.2;
   int headroom_log2 = 3;  ///< between the largest value and overflow, where the window has room for it
   int ceiling_log2 = 24;  ///< highest recommendation: beyond it the scaled loss itself is in danger
@@ -44,7 +44,7 @@ struct ScaleWindow {
   }
 };
 
-/// Loss scales that fit a tensor. `underflow_low` is the smallest whose underflow error is within the
+/// Loss scales that fit a tensor. `underflow_low` is the smallest whose flushed magnitude is within the
 /// tolerance, `overflow_high` the largest at which nothing overflows; both 0 for a tensor without nonzero
 /// finite values, which takes any scale.
 struct TensorFit {
@@ -52,7 +52,8 @@ struct TensorFit {
   bool any_scale = false;
   int underflow_low = 0;
   int overflow_high = 0;
-  bool fits_bf16 = false;  ///< unscaled, BF16's underflow error is within the tolerance and nothing overflows
+  bool fits_bf16 =
+      false;  ///< unscaled, BF16's flushed magnitude is within the tolerance and nothing overflows
   std::int64_t nonfinite = 0;
 
   /// At most up to `largest_scale_log2`. Nothing where no scale fits, and where any does.
@@ -90,6 +91,8 @@ struct Advice {
   /// the largest with a binade free below overflow if it fits half of the tensors, else one that fits the
   /// most. Empty where any scale fits, and where no tensor has a scale that fits it.
   std::optional<int> recommended;
+  /// Whether training without a scale would do too: `joint` holds 1 and, its ends being estimates, 1/2 and 2.
+  bool fits_unscaled = false;
   std::vector<std::string> first_hurt;  ///< the tensors that a scale below `joint` hurts first
   std::vector<Outlier> outliers;        ///< the tensors that `recommended` does not fit
   /// Lines: the scale to type, or that none fits; a remedy per kind of outlier; "  Why: ..."; "  Sure: ..."

@@ -125,15 +125,14 @@ std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& adv
   const int scale = *advice.recommended;
   if (scale < window.low)
     return fmt::format(
-        "{}\n  Why: 2^{} alone fits {}, and leaves no room above the largest value. "
-        "At 2^{} underflow costs {} more than {} of its norm; an overflow would cost the step.{}{}",
+        "{}\n  Why: 2^{} alone fits {}, and leaves no room above the largest value. At 2^{} "
+        "underflow costs {} more than {} of its sum of magnitudes; an overflow would cost the step.{}{}",
         scale_to_type(scale, format), window.low, all_tensors(tensors.size()), scale, join(advice.first_hurt),
         percent(options.tolerance), say_reliability(format, options), say_nonfinite(tensors));
   return fmt::format(
-      "{}{}\n  Why: it fits {}, as 2^{} to 2^{} do. Below, underflow costs {} more than {} of its norm; "
-      "above, a "
-      "value overflows. {}.{}{}",
-      scale_to_type(scale, format), window.contains(0) && scale != 0 ? "; scale 1 would do too" : "",
+      "{}{}\n  Why: it fits {}, as 2^{} to 2^{} do. Below, "
+      "underflow costs {} more than {} of its sum of magnitudes; above, a value overflows. {}.{}{}",
+      scale_to_type(scale, format), advice.fits_unscaled && scale != 0 ? "; scale 1 would do too" : "",
       all_tensors(tensors.size()), window.low, window.high, join(advice.first_hurt),
       percent(options.tolerance), say_choice(scale, window, options), say_reliability(format, options),
       say_nonfinite(tensors));
@@ -141,7 +140,7 @@ std::string say_scale_fits(std::span<const TensorFit> tensors, const Advice& adv
 
 std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& advice,
                               const FloatFormat& format, const AdvisorOptions& options) {
-  const std::string limits = fmt::format("underflow errors of at most {} and no overflow in {}",
+  const std::string limits = fmt::format("underflow of at most {} and no overflow in {}",
                                          percent(options.tolerance), to_string(format));
   std::string text =
       advice.recommended
@@ -167,9 +166,8 @@ std::string say_no_scale_fits(std::span<const TensorFit> tensors, const Advice& 
 std::string say_no_scale_needed(std::span<const TensorFit> tensors, const FloatFormat& format,
                                 const AdvisorOptions& options) {
   return fmt::format(
-      "No loss scale is needed: {} has the exponents of FP32\n  Why: at S = 1 underflow costs {} at most {} "
-      "of "
-      "its norm, and nothing overflows{}",
+      "No loss scale is needed: {} has the exponents of FP32\n  Why: at S = 1 "
+      "underflow costs {} at most {} of its sum of magnitudes, and nothing overflows{}",
       to_string(format),
       tensors.size() == 1 ? "the tensor" : fmt::format("each of {} tensors", tensors.size()),
       percent(options.tolerance), say_nonfinite(tensors));

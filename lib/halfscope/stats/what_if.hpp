@@ -70,6 +70,15 @@ struct BinadeRange {
 /// The estimate of binades alone, counted at the edges of `format`.
 [[nodiscard]] double underflow_error(const BinadeRange& range, const FloatFormat& format, int scale_log2);
 
+/// Share of the sum of magnitudes in elements that the cast flushes, for S = 2^scale_log2: from 0 to 1,
+/// falling as the scale grows; 0 where all are zero. The many small elements of a softmax's gradient have as
+/// large a sum as its one large element, and next to none of its norm. An estimate as `underflow_error` is
+/// one.
+[[nodiscard]] double flushed_magnitude(const ExponentHistogram& histogram, int scale_log2);
+
+/// The estimate of binades alone, counted at the edges of `format`.
+[[nodiscard]] double flushed_magnitude(const BinadeRange& range, const FloatFormat& format, int scale_log2);
+
 /// "0.10 %", or "<0.01 %" for a share that is not zero but too small to print.
 [[nodiscard]] std::string share_text(double share);
 

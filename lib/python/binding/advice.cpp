@@ -18,7 +18,8 @@ namespace {
 constexpr const char* report_documentation = R"doc(Effects of a cast on one array at scale 1.
 
 array: any shape, in CPU memory; types and errors as Histogram.update. `name` opens the messages.
-format: of the cast. tolerance: share of the norm that underflow may cost at a fitting scale.)doc";
+format: of the cast. tolerance: share of the sum of magnitudes that underflow may cost at
+a fitting scale.)doc";
 
 constexpr const char* fit_documentation =
     "Which scales fit a tensor, from its histograms of one or more steps.";

@@ -40,9 +40,9 @@ scale: a power of two, 2.0**-200 to 2.0**200. Raises ValueError for another one.
 constexpr const char* window_documentation =
     R"doc(The loss scales 2^low to 2^high that fit, as (low, high).
 
-Below low, underflow costs more than `tolerance` (a share from 0 to 1) of the norm: ||cast(S x) / S - x|| over ||x||,
-of the elements that are flushed or subnormal. Above high at least one overflows. None where no scale fits, and where
-any does: without a nonzero finite element. Raises ValueError for another tolerance.)doc";
+Below low, more than `tolerance` (a share from 0 to 1) of the sum of magnitudes is in elements that are flushed. Above
+high at least one overflows. None where no scale fits, and where any does: without a nonzero finite element. Raises
+ValueError for another tolerance.)doc";
 
 constexpr const char* merge_documentation =
     R"doc(Adds the counts of another histogram. Raises ValueError where that one is of another format.)doc";

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-TOLERANCE = 0.2  # share of a tensor's norm that underflow may cost at a fitting scale
+TOLERANCE = 0.2  # share of a tensor's sum of magnitudes that underflow may cost at a fitting scale
 HEADROOM = 3  # binades between the largest value and overflow
 
 
@@ -107,9 +107,8 @@ def advise_scale(
     histograms: by name, halfscope.Histogram of unscaled gradients; or a list of them, one per step, of which the step
         that asks for the largest scale counts; or arrays, of which one is made (types as Histogram.update).
     format: what the gradients are cast to; the histograms must have been made for it.
-    tolerance: the share of a tensor's norm that underflow may cost at a fitting scale: ||cast(S x) / S - x|| over
-        ||x||, over the elements that are flushed or subnormal. docs/reference/loss-scalers.md says how often it is
-        right.
+    tolerance: the share of a tensor's sum of magnitudes that may be flushed at a fitting scale.
+        docs/reference/loss-scalers.md says how often it is right.
     headroom: binades that the recommendation leaves free below overflow, 0 to 64, where there is room.
 
     Raises TypeError for what is no dictionary of histograms or arrays, ValueError for histograms of another format and

@@ -127,7 +127,7 @@ def analyze(
         of shards, or a list of these; files are read whole, where the command reads in pieces. A quantized tensor is
         its payload times its scales. No function of a checkpoint's pickle is called.
     format: of the cast, "fp16", "bf16", "fp8_e4m3", "fp8_e5m2" or any eXmY.
-    tolerance: the share of a tensor's norm that underflow may cost at a fitting scale.
+    tolerance: the share of a tensor's sum of magnitudes that underflow may cost at a fitting scale.
     headroom: binades that the recommended scale leaves free below overflow, 0 to 64, where there is room.
     dtype: "f16", "bf16", "f32", "f64", "f8_e4m3" or "f8_e5m2", the type of the elements of files that do not tell it:
         raw ones, and .npy of ml_dtypes' arrays.

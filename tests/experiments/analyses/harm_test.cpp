@@ -141,6 +141,23 @@ TEST_CASE("a predictor that is wrong about some is counted so", "[harm]") {
   }
 }
 
+TEST_CASE("harm that the norm does not tell is told by the sum of magnitudes", "[harm]") {
+  const TemporaryFolder folder;
+  const Experiment experiment = one_task(folder);
+  std::vector<float> values(4096, 0x1p-28f);  // half of the sum, and 2^-12 of the energy
+  values.push_back(0x1p-16f);
+  const fs::path baseline = folder.path() / "a_fp32" / "seed0";
+  write_file(baseline / "histograms.jsonl", gradient_line(1, "activation_gradient", values));
+  const HarmEvidence evidence = judge_predictors(experiment, folder.path());
+  CHECK(find(evidence, "worst flushed magnitude", PredictorSteps::all).fitted.right == 10);
+  CHECK(evidence.advisor.right == 10);
+  CHECK(evidence.advisor.total == 11);
+  CHECK(evidence.advice[0].enough_from == 4);
+  const std::vector<WatchedStep> steps = read_watched_steps(baseline);
+  CHECK(worst_flushed_magnitude(steps[0], 2) == Approx(0.5));
+  CHECK(worst_underflow(steps[0], 2).value() < 0.02);
+}
+
 TEST_CASE("the advisor's answer stands beside the nearest training below it", "[harm]") {
   const TemporaryFolder folder;
   Experiment experiment = one_task(folder);

@@ -131,7 +131,7 @@ def _window_note(usable: ScaleAdvice | None, axes: Axes) -> str:
     low, high = usable.joint_window_log2
     return (
         f"Shaded: scales {power(low)} to {power(high)}. At these, underflow costs no gradient more than "
-        f"{100 * usable.tolerance:g} %\nof its norm, and nothing overflows.\n{lines}"
+        f"{100 * usable.tolerance:g} %\nof its sum of magnitudes, and nothing overflows.\n{lines}"
     )
 
 

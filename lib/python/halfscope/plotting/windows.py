@@ -82,7 +82,8 @@ def _once(axes: Axes, label: str) -> str | None:
 
 
 def _note(advice: ScaleAdvice, shown: int) -> str:
-    rule = f"Fits: underflow costs at most {100 * advice.tolerance:g} % of a tensor's norm, and nothing overflows."
+    share = f"{100 * advice.tolerance:g} % of a tensor's sum of magnitudes"
+    rule = f"Fits: underflow costs at most {share}, and nothing overflows."
     left_out = sum(not fit.any_scale for fit in advice.fits) - shown
     lines = [rule]
     if any(fit.name.endswith(OF_OUTPUT) for fit in advice.fits):
