@@ -54,6 +54,8 @@ namespace halfscope {
 [[nodiscard]] AnalysisResult find_where_master_copy(const AnalysisInput& input);
 /// Positions that a loss averages over at which FP16 does harm, beside what one FP32 run predicts.
 [[nodiscard]] AnalysisResult find_where_loss_scaling(const AnalysisInput& input);
+/// The advisor's window from the first and last histograms of baselines, beside arms at constant scales.
+[[nodiscard]] AnalysisResult find_advice_at_ends(const AnalysisInput& input);
 /// Errors of sums by length beside their closed form, and the lengths at which they do harm.
 [[nodiscard]] AnalysisResult find_where_fp32_sums(const AnalysisInput& input);
 
@@ -77,6 +79,8 @@ inline constexpr std::array analyses{
     AnalysisEntry{"all_reduces", "errors of FP16 means over ranks", find_all_reduces},
     AnalysisEntry{"usable_scales", "constant scales at which every seed trains", find_usable_scales},
     AnalysisEntry{"loss_scalers", "loss scalers that stand still or skip late", find_loss_scalers},
+    AnalysisEntry{"advice_at_ends", "advice on first and last histograms, beside constant scales",
+                  find_advice_at_ends},
     AnalysisEntry{"harm_onset", "the first weight of the loss that does harm", find_harm_onset},
     AnalysisEntry{"missed_decrease", "shares of FP32's decrease of the loss that arms miss",
                   find_missed_decrease},
