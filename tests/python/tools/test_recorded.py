@@ -156,7 +156,7 @@ def test_pages_name_the_trainings_that_the_windows_edges_were_held_against() -> 
 
 
 def test_scale_1_is_offered_where_it_does_no_harm() -> None:
-    """Said in docs/experiments/loss-scaling.md."""
+    """Said in docs/experiments/advice.md."""
     summary = json.loads((ROOT / "experiments/recorded/cpu/where-loss-scaling/summary.json").read_text())
     points = [point for point in summary["where_loss_scaling"]["points"] if "fits_unscaled" in point]
     assert {point["harm"] for point in points if point["fits_unscaled"]} == {"none"}
