@@ -16,14 +16,22 @@ constexpr std::int64_t least_rows = 16;  // fewer of them are single numbers, no
 constexpr std::int64_t sampled_rows = 256, most_elements = std::int64_t{1} << 24;
 constexpr double uneven_norm = 4;
 
-/// Bands of `unit` rows across the whole matrix, of about `sampled_rows` in all.
+/// Rows of a band, in whole units: those of a matrix that is turned as it is read come from many places of
+/// the file, so that single ones take as long as many.
+std::int64_t band_rows(const MatrixShape& matrix, const MatrixShape& unit) {
+  constexpr std::int64_t usual = 64;
+  const std::int64_t rows = std::min(usual, most_elements / matrix.columns);
+  return std::max<std::int64_t>(1, rows / unit.rows) * unit.rows;
+}
+
+/// Bands across the whole matrix, of about `sampled_rows` in all.
 std::vector<MatrixTile> sample_tiles_of(const MatrixShape& matrix, const MatrixShape& unit) {
-  const std::int64_t bands = (matrix.rows + unit.rows - 1) / unit.rows;
-  const std::int64_t count = std::min(bands, std::max<std::int64_t>(2, sampled_rows / unit.rows));
+  const std::int64_t band = band_rows(matrix, unit), bands = (matrix.rows + band - 1) / band;
+  const std::int64_t count = std::min(bands, std::max<std::int64_t>(2, sampled_rows / band));
   std::vector<MatrixTile> sample;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t row = i * bands / count * unit.rows;
-    sample.push_back({row, 0, {std::min(unit.rows, matrix.rows - row), matrix.columns}});
+    const std::int64_t row = i * bands / count * band;
+    sample.push_back({row, 0, {std::min(band, matrix.rows - row), matrix.columns}});
   }
   return sample;
 }
