@@ -16,7 +16,7 @@ _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _LEAST_OF_SMALL, _SMALL = 0.1, 0.1  # error of a gradient whose norm is below this part of its share of all
 _FEW_DECISIONS = 0.05
 _NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on round-off is amplified
-_LEAST_AMPLIFIED = 0.2  # error of all gradients together that is told: batches of a training differ by more
+_LEAST_AMPLIFIED = 0.2  # error of all gradients together that is an alarm: batches of a training differ by more
 _LEFT = 0.5  # most of an amplified error that a remedy leaves: any change of the roundings draws another error
 _MOST_CHANGE = 0.2
 _EXPLAINED = 4.0  # times what noise makes
@@ -41,12 +41,13 @@ class Tolerance:
     least: float = 0.0
     numbers: float = 1.0
     gradients: float = 1.0
+    amplified: float = 0.0  # error of all gradients together up to which amplified round-off is none
 
     def of(self, group: str, floor: float) -> float:
         return max(self.least, min(floor, self.gradients if group.startswith("gradient") else self.numbers))
 
 
-ALARM = Tolerance()
+ALARM = Tolerance(amplified=_LEAST_AMPLIFIED)
 HEALED = Tolerance(0.0, 0.02, 0.1)
 HEALED_AGAIN = Tolerance(0.01, 0.02, 0.1)  # on other inputs, whose floor is not known
 _MOVED = 0.02  # change of FP32's outcome that another constant may make
@@ -100,9 +101,7 @@ class Floor:
     def alarms(self, found: Outcome, exact: Outcome, tolerance: Tolerance = ALARM) -> list[Alarm]:
         every = distances(found, exact)
         alarms = [
-            Alarm(each, reason)
-            for each in every
-            if (reason := self._reason(each, self._tolerance(each, tolerance).of(each.group, self.of(each))))
+            Alarm(each, reason) for each in every if (reason := self._reason(each, self._tolerance(each, tolerance)))
         ]
         near = {each.place for each in every if self._is_near_tie(each)}
         alarms = [alarm for alarm in alarms if not near or not self._follows(alarm.distance, near)]
@@ -115,7 +114,9 @@ class Floor:
 
     def _tolerance(self, each: Distance, tolerance: Tolerance) -> Tolerance:
         """The floor of a tensor that needs no healing has no cap."""
-        return replace(ALARM, least=tolerance.least) if (each.group, each.name) in self.unharmed else tolerance
+        if (each.group, each.name) not in self.unharmed:
+            return tolerance
+        return replace(ALARM, least=tolerance.least, amplified=tolerance.amplified)
 
     def learn_harm(self, found: Outcome, exact: Outcome, alarms: list[Alarm]) -> None:
         """found: the format's run, with its alarms."""
@@ -147,7 +148,8 @@ class Floor:
                 return False
         return True
 
-    def _reason(self, each: Distance, floor: float) -> str:
+    def _reason(self, each: Distance, tolerance: Tolerance) -> str:
+        floor = tolerance.of(each.group, self.of(each))
         u, root = self.unit, self.calls**0.5
         if not each.is_finite:
             return "not finite"
@@ -168,7 +170,7 @@ class Floor:
         times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
         if times is None:
             return ""
-        most = max(times * u * root, _LEAST_AMPLIFIED if is_gradient else 0.0)
+        most = max(times * u * root, tolerance.amplified if is_gradient else 0.0)
         return "amplified" if min(each.error, self._typical(each) / _TYPICAL) > most else ""
 
     def _has_lost_digits(self, choice: Distance) -> bool:
