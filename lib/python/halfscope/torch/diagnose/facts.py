@@ -39,7 +39,8 @@ def with_facts(report: Diagnosis, program: Program) -> Diagnosis:
 def _notes(report: Diagnosis, program: Program) -> tuple[list[str], int]:
     name = program.format.name
     policy = Policy(_AUTOCAST[name] if program.under_autocast else name, None, {})
-    session = Session(Trainee(program.model, program.optimizers), program.step, policy, program.format, program.scale)
+    trainee, outside = Trainee(program.model, program.optimizers), program.written_outside.values()
+    session = Session(trainee, program.step, policy, program.format, program.scale, outside=outside)
     session.keep_gradients()
     session.is_forward_only = report.is_healthy  # the search has judged the gradients
     try:

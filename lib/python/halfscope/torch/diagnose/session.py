@@ -50,11 +50,13 @@ class Session:
     scale: float
     attention: str = "fused"
     is_forward_only: bool = False  # nothing is kept for a backward pass, which takes most of a step's memory
+    outside: Iterable[torch.Tensor] = ()  # tensors beside the model's and the optimizers' that the step writes to
     before: Snapshot = field(init=False)
     runs: int = 0
 
     def __post_init__(self) -> None:
         self.before = Snapshot.of(self.trainee)
+        self._outside_before = [(tensor, tensor.clone()) for tensor in self.outside]
 
     def run(self, in_fp32: Iterable[str] = (), policy: Policy | None = None) -> Outcome:
         """The step in the format. in_fp32: rows of operations that are computed so."""
@@ -113,6 +115,8 @@ class Session:
 
     def _restore(self) -> None:
         self.before.restore(self.trainee)
+        for tensor, elements in self._outside_before:
+            tensor.copy_(elements)
         for parameter in self.trainee.model.parameters():
             parameter.grad = None
 

@@ -73,7 +73,7 @@ def _advice(about: Examination, remedy: Remedy, ties: dict[CallPlace, str], harm
         sure += "; and again on slightly smaller inputs"
     causes = state_words(about) if candidate.family == "state" else _cause_words(about, remedy.group)
     why = "; ".join(filter(None, [causes, *(words for place, words in ties.items() if place in remedy.group), harm]))
-    place = _own_overflow(about) if candidate.family == "state" and is_alone else candidate.place
+    place = candidate.place or (_own_overflow(about) if candidate.family == "state" and is_alone else None)
     return Advice(candidate.family, candidate.words, why, sure, edits=candidate.edits, **placed(place))
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.examination import Examination, OutOfTime
+from halfscope.torch.doctor.outcomes import FROM_OUTSIDE
 from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.doctor.regions import Region, groups_of, shortest_region, shortest_span
 from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.doctor.state_causes import last_write
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.fp32_calls import edits_of
 from halfscope.torch.doctor.transformations.table import FAMILIES
@@ -184,17 +186,22 @@ class Course:
     def _state(self, base: Trial) -> Candidate:
         """FP32 for the state that an update changes, by name if these are buffers alone."""
         changed = [alarm for alarm in self.about.alarms if alarm.distance.group == "change"]
+        place = None
         names = [alarm.distance.name for alarm in changed]
         if names and set(names) <= {name for name, _ in self.about.program.model.named_buffers()}:
             is_lost = all(alarm.reason == "change" for alarm in changed)
             lost = f": {self.about.program.format.label} loses what a step adds" if is_lost else ""
             words = f"keep {listed(names)} in FP32{lost}"
+        elif names and all(name.endswith(FROM_OUTSIDE) for name in names):
+            words = "keep in FP32 what this step writes to outside of its model, such as averages of weights"
+            place = last_write(self.about, self.about.program.written_outside.keys())
         else:
             words = _KEEP_STATE
-        return Candidate("state", words, base)
+        return Candidate("state", words, base, place=place)
 
     def _has_state(self) -> bool:
-        return bool(self.about.program.optimizers or self.about.program.has_buffers)
+        program = self.about.program
+        return bool(program.optimizers or program.has_buffers or program.written_outside)
 
     def _is_of_state(self) -> bool:
         """Whether all that is wrong is how much a step changed weights, buffers or tensors from outside."""

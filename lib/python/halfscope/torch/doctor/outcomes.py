@@ -16,6 +16,7 @@ from halfscope.torch.private import storage_key
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
 ALL_GRADIENTS = "all gradients together"
+FROM_OUTSIDE = "from outside"  # end of the name of a tensor that is neither the model's nor an optimizer's
 
 
 @dataclass
@@ -32,13 +33,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ended:
-    """A step as it ended. start: weights and buffers before it. unscale: factor of the gradients."""
+    """A step as it ended.
+
+    start: weights and buffers before it. unscale: factor of the gradients. names: of tensors that are not the model's,
+    by storage, the same in all runs; new ones are entered.
+    """
 
     loss: torch.Tensor | None
     result: Any
     outputs: list[torch.Tensor]  # results of the model
     start: dict[str, torch.Tensor]
     unscale: float
+    names: dict[int, str]
 
 
 def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) -> Outcome:
@@ -55,26 +61,25 @@ def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) ->
             gradient = weight.grad.detach()
             gradient = gradient.to_dense() if gradient.is_sparse else gradient
             found.gradients[name] = gradient if ended.unscale == 1 else gradient.mul_(ended.unscale)
-    found.changes = _changes(ended.start, {**dict(model.named_parameters()), **dict(model.named_buffers())}, outer)
+    found.changes = _changes(ended, {**dict(model.named_parameters()), **dict(model.named_buffers())}, outer)
     return found
 
 
-def _changes(
-    start: dict[str, torch.Tensor], state: dict[str, torch.Tensor], outer: dict[int, Outer]
-) -> dict[str, torch.Tensor]:
+def _changes(ended: Ended, state: dict[str, torch.Tensor], outer: dict[int, Outer]) -> dict[str, torch.Tensor]:
     """After minus before, of what the step wrote to."""
     found, known = {}, set()
     for name, tensor in state.items():
         known.add(storage_key(tensor))
         kept = outer.get(storage_key(tensor))
-        before = start.get(name) if kept is None or kept.adopted is None else kept.adopted
+        before = ended.start.get(name) if kept is None or kept.adopted is None else kept.adopted
         if before is None or not tensor.is_floating_point() or before.numel() != tensor.numel():
             continue
         if not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
             found[name] = tensor.detach().reshape(-1) - before.reshape(-1)
-    for index, (key, kept) in enumerate(outer.items()):
+    for key, kept in outer.items():
         if key not in known and kept.adopted is not None and kept.flat.is_floating_point():
-            found[f"tensor {index + 1} from outside"] = kept.flat - kept.adopted
+            name = ended.names.setdefault(key, f"tensor {len(ended.names) + 1} {FROM_OUTSIDE}")
+            found[name] = kept.flat - kept.adopted
     return found
 
 

@@ -74,6 +74,8 @@ class Program:
     is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
+    _names_outside: dict[int, str] = field(default_factory=dict)
+    _written: dict[int, torch.Tensor] = field(default_factory=dict)  # storages that the step in FP32 writes to
 
     def __post_init__(self) -> None:
         self.names = {id(module): name for name, module in self.model.named_modules()}
@@ -125,9 +127,11 @@ class Program:
                 stack.enter_context(calls)
                 result = self.step()
                 loss = self._finish(result, trial)
-            ended = Ended(loss, result, outputs, start, 1 / self._scale(trial))
+            ended = Ended(loss, result, outputs, start, 1 / self._scale(trial), self._names_outside)
             outcome = outcome_of(ended, self.model, mode.outer)
             outcome.choices = log.decisions
+            if trial == Trial(is_exact=True):
+                self._written = {key: kept.flat for key, kept in mode.outer.items() if kept.is_written}
             return Run(outcome, log, blocks, calls.narrow_types | blocks.types)
         finally:
             mode.end()
@@ -179,6 +183,9 @@ class Program:
         return [*self._weights.values(), *self._buffers.values()]
 
     def _state_keys(self) -> frozenset[int]:
+        return self._own_keys().union(self._written)
+
+    def _own_keys(self) -> frozenset[int]:
         tensors = self._tensors()
         for optimizer in self.optimizers:
             tensors += tensors_in({str(index): state for index, state in enumerate(optimizer.state.values())})
@@ -219,6 +226,12 @@ class Program:
     @property
     def has_buffers(self) -> bool:
         return bool(self._buffers)
+
+    @property
+    def written_outside(self) -> dict[int, torch.Tensor]:
+        """Storages that the step in FP32 writes to, of tensors that are neither the model's nor an optimizer's."""
+        own = self._own_keys()
+        return {key: flat for key, flat in self._written.items() if key not in own}
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:

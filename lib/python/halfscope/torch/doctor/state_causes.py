@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.local_causes import causes_of
+from halfscope.torch.doctor.nested_tensors import tensors_in
+from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.private import storage_key
 from halfscope.torch.words import listed
 
 
@@ -16,6 +21,15 @@ def state_words(about: Examination) -> str:
     causes = [] if call is None else causes_of([call], about.program.format)
     words = [cause.words for cause in causes[:1]] or [origin.words(log) for origin in origins[:1]]
     return "; ".join(filter(None, [_eps_words(about) if origins else "", *words, _lost_words(about)]))
+
+
+def last_write(about: Examination, storages: Collection[int]) -> CallPlace | None:
+    """Where the step writes to one of these storages last."""
+    for call in reversed(about.narrow.log.calls):
+        target = call.args[:1] if call.name.endswith("_") else call.kwargs.get("out")
+        if any(storage_key(tensor) in storages for tensor in tensors_in(target)):
+            return call.place
+    return None
 
 
 def _lost_words(about: Examination) -> str:
