@@ -16,7 +16,7 @@ from halfscope.torch import diagnose
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
-Update = Callable[[Any, Any, float], Any]  # of an average, by a weight and its share
+Update = Callable[[Any, Any, float], Any]  # takes an average, a weight and its share
 
 
 def by_product(average: Any, weight: Any, share: float) -> None:

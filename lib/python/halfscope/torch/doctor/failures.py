@@ -19,6 +19,7 @@ _NUMBERS, _GRADIENTS = 8, 24  # times u and the root of the calls, from which on
 _LEAST_AMPLIFIED = 0.2  # error of all gradients together that is an alarm: batches of a training differ by more
 _LEFT = 0.5  # most of an amplified error that a remedy leaves: any change of the roundings draws another error
 _MOST_CHANGE = 0.2
+_STANDS = 0.5  # share of the elements to be moved that stay, which no noise explains: it moves them
 _EXPLAINED = 4.0  # times what noise makes
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
 _JUMP = 2.0  # times what noise explains that grows as it should: a sign that flipped, as before a ReLU
@@ -155,7 +156,8 @@ class Floor:
             return "not finite"
         is_noise = self._is_noise(each)
         if each.group == "change":
-            least = max(_MOST_CHANGE, _EXPLAINED * self.errors_of_changes.get((each.group, each.name), 0.0))
+            explained = _EXPLAINED * self.errors_of_changes.get((each.group, each.name), 0.0)
+            least = _MOST_CHANGE if each.lost > _STANDS else max(_MOST_CHANGE, explained)
             return "change" if each.error > least and not is_noise else ""
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""

@@ -112,7 +112,7 @@ class Distance:
     error: float  # norm of the difference over the norm of FP32's; share of changed decisions
     is_finite: bool  # where FP32's is
     place: CallPlace | None = None  # where a decision within the step stands
-    lost: float = 0.0  # relative error of the numbers that it is made of
+    lost: float = 0.0  # relative error of the numbers that a decision is made of; share of moved elements that stay
     share: float = 1.0  # norm of a gradient over that of all, as if each had the same
 
 
@@ -121,7 +121,7 @@ def distances(found: Outcome, exact: Outcome) -> list[Distance]:
     result = [_distance("number", name, found.numbers.get(name), tensor) for name, tensor in exact.numbers.items()]
     result += [_decision(name, found.decisions.get(name), tensor) for name, tensor in exact.decisions.items()]
     result += _of_gradients(found.gradients, exact.gradients)
-    result += [_distance("change", name, found.changes.get(name, None), t) for name, t in exact.changes.items()]
+    result += [_change(name, found.changes.get(name), tensor) for name, tensor in exact.changes.items()]
     return result + _choices(found, exact)
 
 
@@ -163,9 +163,16 @@ def _choice(place: CallPlace, found: list[Decision] | None, exact: list[Decision
     return Distance("choice", f"{place.called} ({place})", changed / every if every else 0.0, True, place, lost)
 
 
+def _change(name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Distance:
+    if found is None:
+        return Distance("change", name, 1.0, True, lost=1.0)
+    distance = _distance("change", name, found, exact)
+    moved = exact != 0
+    stay = moved & (found == 0) if found.shape == exact.shape else moved
+    return replace(distance, lost=float(stay.sum() / moved.sum()))
+
+
 def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor, least: float = 0.0) -> Distance:
-    if found is None and group == "change":
-        return Distance(group, name, 1.0, True)
     if found is None or found.shape != exact.shape:
         return Distance(group, name, float("inf"), False)
     if not all(bool((a.isfinite() | ~b.isfinite()).all()) for a, b in _pairs(found, exact)):
