@@ -92,7 +92,8 @@ def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> 
     assert of_weights.recommended_scale_log2 is not None
     assert of_weights.recommended_scale == analysis.recommended_scale
     assert of_weights.joint_window_log2 == analysis.joint_window_log2
-    assert of_weights.verdict == analysis.verdict
+    # Files and arrays of these names may hold weights, and a last line says so.
+    assert analysis.verdict.partition("\n  If these are weights")[0] == of_weights.verdict
     np.savez(tmp_path / "gradients.npz", **gradients)
     told = json.loads(
         subprocess.run(
