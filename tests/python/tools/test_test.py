@@ -45,7 +45,7 @@ def test_all_builds_every_preset_that_the_documents_name(tested: Tree) -> None:
         "release -L install",
         "release -L additions",
         "dev -j 2 -LE exhaustive|slow|long",
-        "fuzz -j 3",
+        "fuzz -j 5",
         "cuda -L gpu|training",
         "ptx -j 2 -L ptx|gpu|^training$",
     )
