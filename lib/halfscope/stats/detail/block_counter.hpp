@@ -40,12 +40,12 @@ struct CountedPart {
     return static_cast<std::size_t>((shape.columns + counted_segment - 1) / counted_segment);
   }
   [[nodiscard]] std::span<const float> row(std::int64_t i) const {
-    const auto columns = static_cast<std::size_t>(shape.columns);
-    return values.subspan(static_cast<std::size_t>(i) * columns, columns);
+    const auto width = static_cast<std::size_t>(shape.columns);
+    return values.subspan(static_cast<std::size_t>(i) * width, width);
   }
   [[nodiscard]] std::span<float> rounded_row(std::int64_t i) const {
-    const auto columns = static_cast<std::size_t>(shape.columns);
-    return rounded.empty() ? rounded : rounded.subspan(static_cast<std::size_t>(i) * columns, columns);
+    const auto width = static_cast<std::size_t>(shape.columns);
+    return rounded.empty() ? rounded : rounded.subspan(static_cast<std::size_t>(i) * width, width);
   }
   [[nodiscard]] CountedPart rows(std::int64_t from, std::int64_t count) const {
     const auto begin = static_cast<std::size_t>(from * shape.columns);
