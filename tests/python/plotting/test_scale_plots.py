@@ -113,8 +113,8 @@ def test_usable_scales_are_shaded_and_named(tmp_path: Path) -> None:
     ]
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))
-    assert [bands(axes) for axes in figure.axes] == [[(7, 11)], [(7, 11)]]
-    assert "Shaded: scales 2⁷ to 2¹¹" in figure.get_supxlabel()
+    assert [bands(axes) for axes in figure.axes] == [[(6, 11)], [(6, 11)]]
+    assert "Shaded: scales 2⁶ to 2¹¹" in figure.get_supxlabel()
     records[1] = histogram_record(1, "weight_gradient", 1.0, {12: 5})
     write_json_lines(folder / "fp32/seed0/histograms.jsonl", records)
     figure = plotting.scale_window(read_experiment(folder))

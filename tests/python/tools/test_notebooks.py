@@ -96,7 +96,7 @@ def test_advises_by_the_rule_that_its_text_names(notebook: nbformat.NotebookNode
     for text, cell in itertools.pairwise(notebook.cells):
         if cell.cell_type == "code" and ".advise_scale(" in cell.source:
             assert ".advise_scale()" in cell.source
-            assert f"at most {100 * TOLERANCE:g} % of their norm" in " ".join(text.source.split())
+            assert f"at most {100 * TOLERANCE:g} % of their sum of magnitudes" in " ".join(text.source.split())
 
 
 @pytest.mark.parametrize("name", RUN_ON)
