@@ -87,3 +87,42 @@ def test_an_average_that_stands_still_is_told(way: Update, share: float, seed: i
     first = way.__code__.co_firstlineno
     assert finding.change.startswith("keep in FP32 what this step writes to outside of its model"), str(report)
     assert finding.place.line == first + 1 and "the change of tensor 1 from outside" in finding.why, str(report)
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+@pytest.mark.parametrize("is_half", [False, True])
+@pytest.mark.parametrize("share", [0.5, 1e-4])
+def test_an_average_of_16_bits_is_told_and_left_as_it_was(way: Update, is_half: bool, share: float) -> None:
+    """Beside a model of 16 bits, and beside one of FP32."""
+    net, average, x = drawn(0)
+    average.half()
+    if is_half:
+        net.half()
+
+    def loss() -> Any:
+        with torch.no_grad():
+            for mean, weight in zip(average.parameters(), net.parameters()):
+                way(mean, weight.to(mean.dtype), share)
+        outputs = net(x.half() if is_half else x), average(x.half())
+        return functional.mse_loss(outputs[0].float(), outputs[1].float() + 1)
+
+    before = [mean.clone() for mean in average.parameters()]
+    report = diagnose(net, loss, "fp16")
+    assert all(torch.equal(mean, start) for mean, start in zip(average.parameters(), before))
+    told = [finding.change.startswith("keep in FP32 what this step writes to") for finding in report.findings]
+    assert told == ([] if share == 0.5 else [True]), str(report)
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-4])
+def test_an_average_in_fp32_beside_a_model_of_16_bits_is_healthy(share: float) -> None:
+    net, average, x = drawn(0)
+    net.half()
+
+    def loss() -> Any:
+        with torch.no_grad():
+            for mean, weight in zip(average.parameters(), net.parameters()):
+                by_product(mean, weight.float(), share)
+        return functional.mse_loss(net(x.half()).float(), average(x) + 1)
+
+    report = diagnose(net, loss, "fp16")
+    assert not report.findings, str(report)

@@ -12,7 +12,7 @@ from halfscope.torch.doctor.decisions import Decision, decision_of
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
-from halfscope.torch.private import storage_key
+from halfscope.torch.private import storage_key, without_modes
 
 _MOST_TURNS = 64  # calls at one place whose decisions a run keeps
 
@@ -35,6 +35,7 @@ class CallLog:
         self._makers: dict[tuple, Call] = {}
         self._state, self._names, self._calls = state, names, 0
         self._narrow: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.origins: dict[int, torch.Tensor] = {}  # tensors of 16 bits, by the storage of their float32 numbers
 
     def count(self, place: CallPlace) -> int:
         """The number of calls up to this one."""
@@ -93,13 +94,20 @@ class CallLog:
         return self._names.get(id(module)) or type(module).__name__, is_inside
 
     def is_state(self, tensor: torch.Tensor) -> bool:
-        return storage_key(tensor) in self._state
+        return self.origin(storage_key(tensor)) in self._state
+
+    def origin(self, storage: int) -> int:
+        """The storage that a tensor from outside has outside of a run, the same in all runs."""
+        narrow = self.origins.get(storage)
+        return storage if narrow is None else storage_key(narrow)
 
     def widen(self, tensor: torch.Tensor) -> None:
         """A tensor of 16 bits from outside of the run becomes float32 until `narrow_again`."""
         narrow = tensor.data
         self._narrow.append((tensor, narrow))
-        tensor.data = narrow.float()
+        with without_modes():  # to the run it comes from outside
+            tensor.data = narrow.float()
+        self.origins[storage_key(tensor)] = narrow
 
     def narrow_again(self) -> None:
         for tensor, narrow in self._narrow:

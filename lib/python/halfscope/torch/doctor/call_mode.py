@@ -122,7 +122,6 @@ class CallMode(TorchFunctionMode):
             if tensor.dtype in NARROW_TYPES:
                 self.narrow_types.add(tensor.dtype)
                 self.log.widen(tensor)
-                self.mode.kinds.set(tensor, Numbers.NARROW)
 
     def _without_types(self, call: Call) -> tuple[tuple, dict, Numbers | None]:
         """Arguments that ask for float32 alone, and the numbers that they asked for."""

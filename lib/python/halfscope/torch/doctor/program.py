@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -75,7 +75,8 @@ class Program:
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
     _names_outside: dict[int, str] = field(default_factory=dict)
-    _written: dict[int, torch.Tensor] = field(default_factory=dict)  # storages that the step in FP32 writes to
+    # By storage: what the step in FP32 writes to that is neither the model's nor an optimizer's.
+    written_outside: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names = {id(module): name for name, module in self.model.named_modules()}
@@ -106,9 +107,10 @@ class Program:
         is_rounded = not trial.is_exact
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
-        mode = RoundingMode(rounder, default, lambda tensor, of: self._adopt(tensor, of, trial), self._restored_keys())
-        mode.see = see
         log = CallLog(trial.keeps, self._state_keys(), self.names)
+        adopt = partial(self._adopt, trial=trial, log=log)
+        mode = RoundingMode(rounder, default, adopt, self._restored_keys())
+        mode.see = see
         if see is not None:
             see.log = log
         blocks = AutocastBlocks(self.under_autocast)
@@ -128,14 +130,23 @@ class Program:
                 result = self.step()
                 loss = self._finish(result, trial)
             ended = Ended(loss, result, outputs, start, 1 / self._scale(trial), self._names_outside)
-            outcome = outcome_of(ended, self.model, mode.outer)
+            outer = {log.origin(key): kept for key, kept in mode.outer.items()}
+            outcome = outcome_of(ended, self.model, outer)
             outcome.choices = log.decisions
             if trial == Trial(is_exact=True):
-                self._written = {key: kept.flat for key, kept in mode.outer.items() if kept.is_written}
+                self._note_written(mode, log)
             return Run(outcome, log, blocks, calls.narrow_types | blocks.types)
         finally:
             mode.end()
             log.narrow_again()
+
+    def _note_written(self, mode: RoundingMode, log: CallLog) -> None:
+        own = self._own_keys()
+        self.written_outside = {
+            log.origin(key): log.origins.get(key, kept.flat)
+            for key, kept in mode.outer.items()
+            if kept.is_written and key not in own
+        }
 
     def _scale(self, trial: Trial) -> float:
         return self.scale if trial.scale is None else trial.scale
@@ -152,13 +163,14 @@ class Program:
     def _answer(self, trial: Trial) -> torch.dtype | None:
         return None if trial.is_exact or self.refusal else TYPES.get(self.format.name.partition("/")[0], torch.float16)
 
-    def _adopt(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial) -> Numbers:
+    def _adopt(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial, log: CallLog) -> Numbers:
         """Kind of a tensor from outside of the run, which is rounded where it holds numbers of the format."""
-        is_state = storage_key(tensor) in self._state_keys()
+        is_state = log.is_state(tensor)
         if trial.shrinks and not is_state and not tensor.requires_grad:
             mode.shrunk += 1
             _shrink(mode.back_up(tensor).flat, trial.shrinks + mode.shrunk)
-        is_narrow = self.is_plain or storage_key(tensor) in self._narrow_keys
+        key = storage_key(tensor)
+        is_narrow = self.is_plain or key in self._narrow_keys or key in log.origins
         if not is_narrow:
             return Numbers.WIDE
         if is_state and trial.lifts_weights:
@@ -183,7 +195,7 @@ class Program:
         return [*self._weights.values(), *self._buffers.values()]
 
     def _state_keys(self) -> frozenset[int]:
-        return self._own_keys().union(self._written)
+        return self._own_keys().union(self.written_outside)
 
     def _own_keys(self) -> frozenset[int]:
         tensors = self._tensors()
@@ -226,12 +238,6 @@ class Program:
     @property
     def has_buffers(self) -> bool:
         return bool(self._buffers)
-
-    @property
-    def written_outside(self) -> dict[int, torch.Tensor]:
-        """Storages that the step in FP32 writes to, of tensors that are neither the model's nor an optimizer's."""
-        own = self._own_keys()
-        return {key: flat for key, flat in self._written.items() if key not in own}
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
