@@ -100,7 +100,9 @@ class Floor:
         return self.errors.get((distance.group, distance.name), 0.0)
 
     def alarms(self, found: Outcome, exact: Outcome, tolerance: Tolerance = ALARM) -> list[Alarm]:
-        every = distances(found, exact)
+        return self._alarms(distances(found, exact), tolerance)
+
+    def _alarms(self, every: list[Distance], tolerance: Tolerance) -> list[Alarm]:
         alarms = [
             Alarm(each, reason) for each in every if (reason := self._reason(each, self._tolerance(each, tolerance)))
         ]
@@ -115,9 +117,8 @@ class Floor:
 
     def _tolerance(self, each: Distance, tolerance: Tolerance) -> Tolerance:
         """The floor of a tensor that needs no healing has no cap."""
-        if (each.group, each.name) not in self.unharmed:
-            return tolerance
-        return replace(ALARM, least=tolerance.least, amplified=tolerance.amplified)
+        is_unharmed = (each.group, each.name) in self.unharmed
+        return replace(tolerance, numbers=ALARM.numbers, gradients=ALARM.gradients) if is_unharmed else tolerance
 
     def learn_harm(self, found: Outcome, exact: Outcome, alarms: list[Alarm]) -> None:
         """found: the format's run, with its alarms."""
@@ -134,8 +135,9 @@ class Floor:
 
     def is_healed(self, found: Outcome, exact: Outcome, tolerance: Tolerance = HEALED) -> bool:
         """Whether a step with a remedy is FP32's but for round-off, and amplified round-off at most half of it."""
-        return not self.alarms(found, exact, tolerance) and all(
-            each.error <= _LEFT * self.amplified.get((each.group, each.name), inf) for each in distances(found, exact)
+        every = distances(found, exact)
+        return not self._alarms(every, tolerance) and all(
+            each.error <= _LEFT * self.amplified.get((each.group, each.name), inf) for each in every
         )
 
     def keeps_fp32(self, changed: Outcome, exact: Outcome, moves: bool) -> bool:
@@ -157,7 +159,7 @@ class Floor:
         is_noise = self._is_noise(each)
         if each.group == "change":
             explained = _EXPLAINED * self.errors_of_changes.get((each.group, each.name), 0.0)
-            least = _MOST_CHANGE if each.lost > _STANDS else max(_MOST_CHANGE, explained)
+            least = _MOST_CHANGE if each.stays > _STANDS else max(_MOST_CHANGE, explained)
             return "change" if each.error > least and not is_noise else ""
         if each.group == "decision":
             return "decision" if each.error > (_FEW_DECISIONS if self.of(each) else 0.0) else ""

@@ -112,7 +112,8 @@ class Distance:
     error: float  # norm of the difference over the norm of FP32's; share of changed decisions
     is_finite: bool  # where FP32's is
     place: CallPlace | None = None  # where a decision within the step stands
-    lost: float = 0.0  # relative error of the numbers that a decision is made of; share of moved elements that stay
+    lost: float = 0.0  # relative error of the numbers that it is made of
+    stays: float = 0.0  # share of the elements that FP32 changes, and this run does not
     share: float = 1.0  # norm of a gradient over that of all, as if each had the same
 
 
@@ -165,11 +166,11 @@ def _choice(place: CallPlace, found: list[Decision] | None, exact: list[Decision
 
 def _change(name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Distance:
     if found is None:
-        return Distance("change", name, 1.0, True, lost=1.0)
+        return Distance("change", name, 1.0, True, stays=1.0)
     distance = _distance("change", name, found, exact)
     moved = exact != 0
     stay = moved & (found == 0) if found.shape == exact.shape else moved
-    return replace(distance, lost=float(stay.sum() / moved.sum()))
+    return replace(distance, stays=float(stay.sum() / moved.sum()))
 
 
 def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor, least: float = 0.0) -> Distance:
