@@ -305,3 +305,10 @@ def step_of(name: str) -> Step:
     if name in CLASSIFIERS:
         return classifier(getattr(torchvision.models, name)(num_classes=CLASSES))
     return language_model(name)
+
+
+def loss_of(output: Any) -> Any:
+    """The loss in what a closure returns: itself, the sum of a detector's losses, or its `loss`."""
+    if isinstance(output, torch.Tensor):
+        return output
+    return sum(output.values()) if type(output) is dict else output.loss

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from halfscope.torch import check, diagnose, emulate, lint, watch
-from library_networks import Step, normals, step_of, tokens
+from library_networks import Step, loss_of, normals, step_of, tokens
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -67,8 +67,13 @@ def convolutions() -> Step:
 OWN: dict[str, Callable[[], Step]] = {"mlp": perceptron, "cnn": convolutions, "padded encoder": padded_encoder}
 
 
-def loss_of(output: Any) -> Any:
-    return output if isinstance(output, torch.Tensor) else output.loss
+def train(loss: Callable[[], Any], optimizer: Any, scaler: Any) -> None:
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(loss()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    optimizer.zero_grad()
 
 
 @pytest.mark.parametrize("name", [*OWN, *LIBRARIES])
@@ -83,12 +88,7 @@ def test_a_healthy_training_is_called_healthy(name: str) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
     with watch(model, 1, optimizer=optimizer, scaler=scaler) as watched:
-        for _ in range(STEPS):
-            optimizer.zero_grad()
-            scaler.scale(loss()).backward()
-            scaler.step(optimizer)
-            scaler.update()
-    optimizer.zero_grad()
+        train(loss, optimizer, scaler)
     assert watched.verdict.startswith("From what FP16 has left: Loss scale 2^")  # no fault stands in front
     for scale in (1.0, scaler.get_scale()):
         found = diagnose(model, loss, "autocast", optimizer=optimizer, scale=scale, seconds=SECONDS)
@@ -105,12 +105,7 @@ def test_a_healthy_lstm_is_called_healthy() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
     with emulate(model, "autocast_cuda", optimizer=optimizer, scaler=scaler) as emulated:
-        for _ in range(STEPS):
-            optimizer.zero_grad()
-            scaler.scale(loss()).backward()
-            scaler.step(optimizer)
-            scaler.update()
-    optimizer.zero_grad()
+        train(loss, optimizer, scaler)
     assert emulated.first_overflow is None and scaler.get_scale() == 2.0**16
     found = diagnose(model, loss, "autocast", optimizer=optimizer, scale=2.0**16, seconds=SECONDS)
     assert not found.findings, str(found)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("torchvision", reason="torchvision is not installed")
 from halfscope.torch import diagnose, emulate, lint, watch
-from library_networks import NAMES, step_of
+from library_networks import NAMES, loss_of, step_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -28,12 +28,6 @@ def least_momentum(model: Any) -> float:
     """The smallest of the norms with running statistics."""
     norms = (module for module in model.modules() if getattr(module, "running_var", None) is not None)
     return min((norm.momentum for norm in norms), default=1.0)
-
-
-def loss_of(output: Any) -> Any:
-    if isinstance(output, torch.Tensor):
-        return output
-    return sum(output.values()) if type(output) is dict else output.loss
 
 
 @pytest.mark.parametrize("name", NAMES)
