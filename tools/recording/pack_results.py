@@ -111,12 +111,12 @@ def _record_experiment(experiment: Path, made: Path, program: Path) -> None:
     summary = read_json(experiment / "summary.json")
     if "harm" in summary:  # hundreds of runs, whose summary holds a line of each
         _write_environment(_run_folders(experiment), made)
-        _report(program, "--save", experiment)  # by today's claims
+        report_of(program, "--save", experiment)  # by today's claims
         shutil.copy(experiment / "summary.json", made)
-        (made / "report.txt").write_text(_report(program, experiment), encoding="utf-8")
+        (made / "report.txt").write_text(report_of(program, experiment), encoding="utf-8")
         return
     pack_experiment(experiment, made)
-    _report(program, "--save", made)
+    report_of(program, "--save", made)
 
 
 def pack_experiment(experiment: Path, made: Path) -> None:
@@ -194,7 +194,8 @@ def _compressed(text: str) -> bytes:
     return packed.getvalue()
 
 
-def _report(program: Path, *words: str | Path) -> str:
+def report_of(program: Path, *words: str | Path) -> str:
+    """The program's report, by the words behind `halfscope report`; raises ValueError with its message."""
     done = subprocess.run([program, "report", *words], capture_output=True, text=True)
     if done.returncode != 0:
         raise ValueError(done.stderr.strip())

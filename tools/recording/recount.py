@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from halfscope.results.json_files import FORMAT_VERSION, read_json
 from halfscope.results.packed import ENVIRONMENT
+from recording.pack_results import report_of
 from recording.text_tables import aligned
 
 SUMMARY = "summary.json"
@@ -39,7 +39,7 @@ def recount(results: Path, record: Path, program: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / record.name
         _write_runs(recorded, results, runs)
-        report = _report(program, "--save", runs)
+        report = report_of(program, "--save", runs)
         made = read_json(runs / SUMMARY)
     _require_same_trainings(recorded, made)
     report = _keep_predictors(recorded, made, report)
@@ -142,13 +142,6 @@ def _write_environment(recorded: dict, results: Path, record: Path) -> None:
     environment = read_json(record / ENVIRONMENT)
     environment["fp32_again"] = {key: again[key] for key in ("git_revision", "cpu", "instruction_set")}
     (record / ENVIRONMENT).write_text(json.dumps(environment, indent=2) + "\n", encoding="utf-8")
-
-
-def _report(program: Path, *words: str | Path) -> str:
-    done = subprocess.run([program, "report", *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise ValueError(done.stderr.strip())
-    return done.stdout
 
 
 def main(arguments: list[str]) -> int:
