@@ -9,19 +9,21 @@
 namespace halfscope {
 namespace {
 
-/// A norm that is this step's own, where nothing else tells whether it was skipped; none where it is a mean.
-std::optional<double> own_norm(const CountedIterations& counted) {
+/// Whether nothing but norm and loss, which are this step's own, tells whether it was skipped.
+bool is_untold(const CountedIterations& counted) {
   const IterationLine& line = counted.line;
-  const bool is_told = line.skipped || line.tells_overflow || !counted.overflows.empty();
-  return line.has_means || is_told ? std::nullopt : line.grad_norm;
+  return !(line.has_means || line.skipped || line.tells_overflow || !counted.overflows.empty());
+}
+
+std::optional<double> own_norm(const CountedIterations& counted) {
+  return is_untold(counted) ? counted.line.grad_norm : std::nullopt;
 }
 
 /// That norm, and where there is none the loss: infinite or NaN where the step overflowed.
 std::optional<double> own_sign(const CountedIterations& counted) {
-  const auto norm = own_norm(counted);
   const IterationLine& line = counted.line;
-  const bool is_told = line.skipped || line.tells_overflow || !counted.overflows.empty();
-  return norm || is_told || line.has_means || line.is_filtered ? norm : line.loss;
+  if (!is_untold(counted)) return std::nullopt;
+  return line.grad_norm || line.is_filtered ? line.grad_norm : line.loss;
 }
 
 /// Whether the scale falls from the line before to that of the next step.
