@@ -12,10 +12,14 @@
 namespace halfscope::underflow_error_test {
 namespace {
 
-double of(std::span<const float> values, const FloatFormat& format, int scale_log2) {
+ExponentHistogram counted(std::span<const float> values, const FloatFormat& format) {
   ExponentHistogram histogram(format);
   histogram.add(values);
-  return underflow_error(histogram, scale_log2);
+  return histogram;
+}
+
+double of(std::span<const float> values, const FloatFormat& format, int scale_log2) {
+  return underflow_error(counted(values, format), scale_log2);
 }
 
 double one_by_one(std::span<const float> values, const FloatFormat& format, int scale_log2) {
@@ -31,9 +35,7 @@ double one_by_one(std::span<const float> values, const FloatFormat& format, int 
 }
 
 double magnitude_of(std::span<const float> values, const FloatFormat& format, int scale_log2) {
-  ExponentHistogram histogram(format);
-  histogram.add(values);
-  return flushed_magnitude(histogram, scale_log2);
+  return flushed_magnitude(counted(values, format), scale_log2);
 }
 
 double magnitude_one_by_one(std::span<const float> values, const FloatFormat& format, int scale_log2) {

@@ -72,8 +72,7 @@ double underflow_error(const BinadeRange& range, const FloatFormat& format, int 
 }
 
 double underflow_error(const ExponentHistogram& histogram, int scale_log2) {
-  return underflow_error({ExponentHistogram::first_exponent, histogram.counts().binades}, histogram.format(),
-                         scale_log2);
+  return underflow_error(filled_binades(histogram), histogram.format(), scale_log2);
 }
 
 double flushed_magnitude(const BinadeRange& range, const FloatFormat& format, int scale_log2) {
@@ -91,8 +90,7 @@ double flushed_magnitude(const BinadeRange& range, const FloatFormat& format, in
 }
 
 double flushed_magnitude(const ExponentHistogram& histogram, int scale_log2) {
-  return flushed_magnitude({ExponentHistogram::first_exponent, histogram.counts().binades},
-                           histogram.format(), scale_log2);
+  return flushed_magnitude(filled_binades(histogram), histogram.format(), scale_log2);
 }
 
 }  // namespace halfscope
