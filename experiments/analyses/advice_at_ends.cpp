@@ -1,8 +1,10 @@
 // The advice on the first and last histograms of a baseline, beside arms at constant scales.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include <halfscope/format/formats.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
 #include <halfscope/scaling/advisor.hpp>
 
 #include "experiments/analyses/analyses.hpp"
@@ -43,11 +45,14 @@ AnalysisResult find_advice_at_ends(const AnalysisInput& input) {
     table.columns.push_back({title, title});
   AnalysisResult finding{.key = "advice_at_ends", .values = Json::array()};
   const RunRecords records(input.folder);
+  std::map<std::string, Advice> by_baseline;
   for (const ArmSummary& arm : input.judged.arms) {
     const std::optional<int> scale_log2 = constant_scale_log2(arm.loss_scale);
     const ArmSummary* baseline = input.judged.find(arm.baseline);
     if (!scale_log2 || baseline == nullptr) continue;
-    const Advice advice = advise(fits_over(kept_steps(records, arm.baseline)), fp16);
+    if (!by_baseline.contains(arm.baseline))
+      by_baseline.emplace(arm.baseline, advice_on(records, arm.baseline));
+    const Advice& advice = by_baseline.at(arm.baseline);
     if (!advice.joint) continue;
     finding.values.push_back(json_of(arm, *scale_log2, advice));
     const auto power = [](int log2) { return fmt::format("2^{}", log2); };

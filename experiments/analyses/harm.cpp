@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include <halfscope/core/random.hpp>
 #include <halfscope/format/quantizer.hpp>
@@ -112,10 +113,9 @@ void add_trainings(const TaskRuns& runs, const fs::path& folder, const Baseline&
 
 /// The fits of a task's gradients, each over all steps and seeds.
 std::vector<TensorFit> fits_of(const std::vector<Baseline>& baselines) {
-  std::vector<WatchedStep> steps;
-  for (const Baseline& baseline : baselines)
-    steps.insert(steps.end(), baseline.steps.begin(), baseline.steps.end());
-  return fits_over(steps);
+  std::vector<std::span<const WatchedStep>> runs;
+  for (const Baseline& baseline : baselines) runs.emplace_back(baseline.steps);
+  return fits_over(runs);
 }
 
 /// The scale that is enough for every tensor, and the largest at which none overflows, whether or not the

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
@@ -125,24 +124,25 @@ std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string
   return in_order(std::move(steps));
 }
 
-std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm) {
-  std::vector<WatchedStep> steps;
-  for (const std::int64_t seed : records.seeds(arm))
-    std::ranges::move(kept_steps(records, arm, seed), std::back_inserter(steps));
-  return steps;
-}
-
-std::vector<TensorFit> fits_over(const std::vector<WatchedStep>& steps) {
+std::vector<TensorFit> fits_over(const std::vector<std::span<const WatchedStep>>& runs) {
   std::vector<std::vector<TensorFit>> by_tensor;
-  for (const WatchedStep& step : steps) {
-    by_tensor.resize(std::max(by_tensor.size(), step.gradients.size()));
-    for (std::size_t i = 0; i < step.gradients.size(); ++i)
-      by_tensor[i].push_back(fit_tensor(std::to_string(i), step.gradients[i].histogram));
+  for (const std::span<const WatchedStep> steps : runs) {
+    for (const WatchedStep& step : steps) {
+      by_tensor.resize(std::max(by_tensor.size(), step.gradients.size()));
+      for (std::size_t i = 0; i < step.gradients.size(); ++i)
+        by_tensor[i].push_back(fit_tensor(std::to_string(i), step.gradients[i].histogram));
+    }
   }
   std::vector<TensorFit> fits;
   fits.reserve(by_tensor.size());
   for (const auto& own : by_tensor) fits.push_back(merge_fits(own));
   return fits;
+}
+
+Advice advice_on(const RunRecords& records, const std::string& arm) {
+  std::vector<std::vector<WatchedStep>> runs;
+  for (const std::int64_t seed : records.seeds(arm)) runs.push_back(kept_steps(records, arm, seed));
+  return advise(fits_over({runs.begin(), runs.end()}), fp16);
 }
 
 std::optional<double> flushed_share(const WatchedStep& step, int scale_log2) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,11 +45,11 @@ struct WatchedStep {
 /// Observed steps of an FP32 run that its record keeps: the first and the last where it is packed.
 [[nodiscard]] std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm,
                                                   std::int64_t seed);
-/// The steps of all seeds.
-[[nodiscard]] std::vector<WatchedStep> kept_steps(const RunRecords& records, const std::string& arm);
 
-/// The fits of the gradients, each over all steps.
-[[nodiscard]] std::vector<TensorFit> fits_over(const std::vector<WatchedStep>& steps);
+/// The fits of the gradients, each over all steps of all runs.
+[[nodiscard]] std::vector<TensorFit> fits_over(const std::vector<std::span<const WatchedStep>>& runs);
+/// The advice for FP16 on the steps that the record of an FP32 arm keeps, of all seeds.
+[[nodiscard]] Advice advice_on(const RunRecords& records, const std::string& arm);
 
 /// Number of a step in FP32 that rises with the harm that the scale 2^scale_log2 would do. Empty where the
 /// step's records do not tell.

@@ -112,7 +112,7 @@ Section advice_section(const AnalysisInput& input, const std::vector<MapPoint>& 
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ArmSummary& arm = *input.judged.find(points[i].arm);
     if (constant_scale_log2(arm.loss_scale) != 0) continue;
-    const Advice advice = advise(fits_over(kept_steps(records, arm.baseline)), fp16);
+    const Advice advice = advice_on(records, arm.baseline);
     if (!advice.joint) continue;
     const std::optional<Harm> harm = judged(points[i]);
     values["points"][i]["enough_from_log2"] = advice.joint->low;
