@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 
 from halfscope.formats import Format
 from halfscope.torch.diagnose.recorder import Recorder
+from halfscope.torch.doctor.outcomes import loss_in
 from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
 from halfscope.torch.policy import FP32, Policy
@@ -124,7 +125,7 @@ class Session:
         self.runs += 1
         with torch.no_grad() if self.is_forward_only else nullcontext():
             result = self.step()
-        loss = loss_of(result)
+        loss = loss_in(result)
         if loss is None:
             return float(result) if isinstance(result, float) else None
         if loss.requires_grad and not any(p.grad is not None for p in self.trainee.model.parameters()):
@@ -142,22 +143,6 @@ class Session:
             _not_finite(dict(model.named_buffers())),
             _not_finite(dict(model.named_parameters())),
         )
-
-
-def loss_of(result: Any) -> torch.Tensor | None:
-    """The loss in what a step returns: `loss` of a mapping or an object, else the first number of a sequence."""
-    if isinstance(result, torch.Tensor):
-        return result
-    named = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
-    if isinstance(named, torch.Tensor):
-        return named
-    values = result.values() if isinstance(result, Mapping) else result if isinstance(result, (tuple, list)) else ()
-    numbers = [value for value in values if isinstance(value, torch.Tensor) and _is_number(value)]
-    return next((value for value in numbers if value.requires_grad), next(iter(numbers), None))
-
-
-def _is_number(tensor: torch.Tensor) -> bool:
-    return tensor.numel() == 1 and tensor.is_floating_point()
 
 
 def _not_finite(tensors: dict[str, torch.Tensor]) -> list[str]:
