@@ -136,6 +136,18 @@ def test_what_no_outcome_shows_is_a_note(name: str) -> None:
     assert all(words in note for words in NOTES[name])
 
 
+def test_a_step_with_its_own_backward_pass_has_its_note() -> None:
+    model, step, options = made("gemma_normalizer")
+
+    def trained() -> torch.Tensor:
+        loss = step()
+        loss.backward()
+        return loss
+
+    report = diagnose(model, trained, **options)
+    assert report.is_healthy and all(words in report.notes[1] for words in NOTES["gemma_normalizer"]), str(report)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["running_sum", "own_mean"])
 def test_a_total_that_stops_growing_is_named(name: str) -> None:

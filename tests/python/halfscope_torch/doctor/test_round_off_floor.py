@@ -9,8 +9,12 @@ from torch import nn
 from torch.nn import functional
 
 from halfscope.torch import diagnose
+from halfscope.torch.doctor.autocast_calls import AutocastBlocks
+from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.failures import Floor
+from halfscope.torch.doctor.noisy_runs import Pair
 from halfscope.torch.doctor.outcomes import Outcome
+from halfscope.torch.doctor.program import Run, Trial
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 EXACT = Outcome(gradients={"weight": torch.tensor([1.0, 0.0])})
@@ -86,6 +90,28 @@ def test_gradients_that_are_within_their_floors_are_so_together() -> None:
     floor.errors["gradients", "all gradients together"] = 0.01
     assert floor.alarms(off(0.15, 0.01), exact) == []
     assert {alarm.distance.name for alarm in floor.alarms(off(0.15, 0.3), exact)} == {"b", "all gradients together"}
+
+
+def test_an_error_that_noise_may_explain_takes_more_noise_beside_one_that_is_amplified() -> None:
+    """A gradient is off by 6 %, as in one noisy run of eight, and a number by 9 %, as in all of them."""
+
+    def off(gradient: float, number: float) -> Outcome:
+        weight = {"weight": torch.tensor([1.0, gradient])}
+        return Outcome(numbers={"loss": torch.tensor([1.0, number])}, gradients=weight)
+
+    def run(trial: Trial) -> Run:
+        seeds.append(trial.seed)
+        gradient = 0.06 if trial.seed == 7 else 0.001
+        outcome = off(gradient * trial.noise / UNIT, 0.09 * trial.noise / UNIT)
+        return Run(outcome, CallLog(0, frozenset(), {}), AutocastBlocks(False), set())
+
+    seeds: list[int] = []
+    pair = Pair(run, Trial(), off(0.06, 0.09), off(0.0, 0.0))
+    floor = Floor(UNIT, CALLS)
+    pair.learn(floor)
+    assert {alarm.reason for alarm in floor.alarms(pair.narrow, pair.exact)} == {"round-off", "amplified"}
+    assert [(alarm.reason, alarm.distance.name) for alarm in pair.alarms(floor)] == [("amplified", "loss")]
+    assert seeds[:8] == list(range(1, 9))
 
 
 @pytest.mark.parametrize("seed", range(24))
