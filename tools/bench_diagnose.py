@@ -3,8 +3,8 @@
 usage: bench_diagnose.py [ROUNDS] [PLANTED]
 
 Healthy networks: runs, runs with quick=True, processor time in steps of PyTorch's own, and the peak of memory in peaks
-of PyTorch's own step, weights included. Then PLANTED random networks of each kind of planted fault of the
-tests: the median of the runs. One thread, in turn.
+of PyTorch's own step, weights included; the same peak for a step whose loss overflows in FP16. Then PLANTED random
+networks of each kind of planted fault of the tests: the median of the runs. One thread, in turn.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def peak_of(work: Callable[[], object]) -> int:
     return max(accumulate(sizes, initial=1))
 
 
-def cost_of_healthy(training: Training, rounds: int) -> tuple[int, int, float, float]:
-    """Runs, runs of a quick look, and time and memory in those of a step."""
+def cost_of_healthy(training: Training, rounds: int) -> tuple[int, int, float]:
+    """Runs, runs of a quick look, and time in that of a step."""
     model = training.model
 
     def look(quick: bool = False) -> Any:
@@ -109,9 +109,25 @@ def cost_of_healthy(training: Training, rounds: int) -> tuple[int, int, float, f
     report, quick = look(), look(quick=True)
     assert report.is_healthy, report
     times = statistics.median(seconds(look) for _ in range(rounds)) / statistics.median(seconds(step) for _ in range(9))
-    model.zero_grad()
+    return report.runs, quick.runs, times
+
+
+def memory_of(training: Training) -> tuple[float, float]:
+    """Peaks of `diagnose` in peaks of a step, weights included: of the step as it is, and of one with a fault."""
+    model = training.model
+
+    def faulty() -> torch.Tensor:
+        return torch.log(training.loss() * 1e6)
+
+    def peak_beside(work: Callable[[], object]) -> int:
+        model.zero_grad()
+        return weights + peak_of(work)
+
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    return report.runs, quick.runs, times, (weights + peak_of(look)) / (weights + peak_of(step))
+    of_step = peak_beside(lambda: training.loss().backward())
+    looks = [lambda of=of: diagnose(model, of, scale=2.0**10, seconds=600) for of in (training.loss, faulty)]
+    healthy, fault = (peak_beside(look) / of_step for look in looks)
+    return healthy, fault
 
 
 def runs_of_faults(number: int) -> list[int]:
@@ -143,14 +159,16 @@ def main() -> int:
     rounds, number = (int(sys.argv[at]) if len(sys.argv) > at else default for at, default in ((1, 3), (2, 4)))
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, one thread, {rounds} rounds; meant to be at most")
-    names = ("runs", "quick", "times", "memory", "watch", "with operations")
+    names = ("runs", "quick", "times", "memory", "of fault", "watch", "with operations")
     print(f"{'':30} " + " ".join(f"{name:>8}" for name in names))
-    print(f"{'':30} {MOST_RUNS:>8} {MOST_QUICK:>8} {'':>8} {MOST_MEMORY:>8.1f} {'':>8} {MOST_WATCH:>15.1f}")
+    most = (MOST_RUNS, MOST_QUICK, "", MOST_MEMORY, MOST_MEMORY, "", MOST_WATCH)
+    print(f"{'':30} " + " ".join(f"{each:>{max(8, len(name))}}" for each, name in zip(most, names)))
     for name, network in NETWORKS.items():
         torch.manual_seed(0)
-        runs, quick, times, memory = cost_of_healthy(network(), rounds)
+        runs, quick, times = cost_of_healthy(network(), rounds)
+        memory, fault = memory_of(network())
         alone, looking = (statistics.median(ratios_of_watch(network(), rounds, each)) for each in (False, True))
-        costs = f"{runs:8} {quick:8} {times:8.1f} {memory:8.2f} {alone:8.2f} {looking:15.2f}"
+        costs = f"{runs:8} {quick:8} {times:8.1f} {memory:8.2f} {fault:8.2f} {alone:8.2f} {looking:15.2f}"
         print(f"{name:30} {costs}", flush=True)
     found = runs_of_faults(number)
     middle, most = statistics.median(found), max(found)
