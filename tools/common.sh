@@ -28,6 +28,13 @@ export PYTHONPATH="$root/lib/python:$root/tools${PYTHONPATH:+:$PYTHONPATH}"
 
 say() { echo "== $*"; }
 
+# lap STAGE: says the seconds of a stage, which began where the last one ended; tools/record --times reads them.
+lapped=0
+lap() {
+  say "$1: $((SECONDS - lapped)) s"
+  lapped=$SECONDS
+}
+
 stop() {  # the request cannot be met: exit status 2
   echo "${0##*/}: $*" >&2
   exit 2
