@@ -1,8 +1,10 @@
-"""Generated parts of README.md and docs/: recorded tables and the program's own help, each between two comments.
+"""Generated parts of the documents: recorded tables and the program's own help, each between two comments.
 
     <!-- generated: arms master-copy -->
     ...
     <!-- end of generated -->
+
+Single values within a sentence are in inline_values.py.
 
 python -m recording.pages [--check] writes all parts anew, or names the stale pages: tools/docs.
 """
@@ -21,13 +23,18 @@ from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
+from recording.advice_counts import HEADER, refreshed_header
 from recording.advice_rules import advice_rules
 from recording.beside_papers import beside_papers
 from recording.claims import claims_table
+from recording.device_bench import device_bench
 from recording.device_tables import device_section
 from recording.differences import differences_table
 from recording.experiment_index import experiment_index
 from recording.headline import everyday_line, headline_table
+from recording.inline_values import refreshed_values
+from recording.measured import install_block
+from recording.resnet_points import resnet_points
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
 from recording.text_tables import aligned
 
@@ -147,12 +154,15 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "arms": arms,
     **{kind: partial(finding, kind=kind) for kind in FINDINGS},
     "advice-rules": lambda sources, *experiments: text_block(advice_rules(sources.recorded, *experiments)),
+    "bench": lambda sources, device: device_bench(sources.recorded, device),
     "beside-papers": lambda sources: beside_papers(sources.recorded),
     "claims": lambda sources, *experiments: claims_table(sources.recorded, list(experiments)),
     "devices": lambda sources: device_section(sources.recorded),
     "differences": lambda sources, experiment: text_block(differences_table(sources.recorded, experiment)),
     "emulated-operations": emulated_operations,
     "index": lambda sources: experiment_index(sources.recorded),
+    "resnet-points": lambda sources, experiment: resnet_points(sources.recorded, experiment),
+    "install": lambda sources: install_block(sources.recorded),
     "headline": lambda sources: f"{headline_table(sources.recorded)}\n\n{everyday_line(sources.recorded)}",
 }
 PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}
@@ -178,7 +188,7 @@ def refreshed(text: str, sources: Sources) -> str:
 
     if text.count("<!-- generated:") != len(PART.findall(text)):
         raise ValueError(f"a generated part lacks its '{END}'")
-    return PART.sub(part, text)
+    return refreshed_values(PART.sub(part, text), sources.recorded, sources.program)
 
 
 def pages(root: Path = ROOT) -> list[Path]:
@@ -186,10 +196,16 @@ def pages(root: Path = ROOT) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
+def documents(root: Path = ROOT) -> list[Path]:
+    """The pages, and what else has generated parts."""
+    others = [root / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "paper/paper.md")]
+    return [*pages(root), *(path for path in others if path.exists())]
+
+
 def stale_pages(sources: Sources, root: Path = ROOT) -> dict[Path, str]:
-    """The pages that differ from what is generated, other than in white space, with their new text."""
+    """The documents that differ from what is generated, other than in white space, with their new text."""
     found = {}
-    for page in pages(root):
+    for page in documents(root):
         text = page.read_text(encoding="utf-8")
         try:
             new = refreshed(text, sources)
@@ -197,7 +213,15 @@ def stale_pages(sources: Sources, root: Path = ROOT) -> dict[Path, str]:
             raise ValueError(f"{page.relative_to(root)}: {problem}") from None
         if new.split() != text.split():
             found[page] = new
-    return found
+    return found | _stale_header(sources, root)
+
+
+def _stale_header(sources: Sources, root: Path) -> dict[Path, str]:
+    """advisor.hpp, whose counts are those of the records."""
+    header = root / HEADER
+    text = header.read_text(encoding="utf-8") if header.exists() else ""
+    new = refreshed_header(text, sources.recorded) if text else ""
+    return {header: new} if new != text else {}
 
 
 def write_pages(sources: Sources, root: Path = ROOT) -> list[Path]:

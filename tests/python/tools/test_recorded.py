@@ -12,6 +12,7 @@ import pytest
 
 from halfscope.results import read_experiment, recorded_frame
 from halfscope.results.recorded import read_table, read_tables, recorded_devices
+from recording.advice_counts import HEADER, refreshed_header
 from recording.advice_rules import (
     advised,
     below,
@@ -24,7 +25,8 @@ from recording.advice_rules import (
 )
 from recording.advice_tasks import NARROW, WIDE, read_tasks
 from recording.device_tables import NOTHING, device_section
-from recording.source_tree import ROOT
+from recording.inline_values import without_marks
+from recording.source_tree import RECORDED, ROOT
 from synthetic_record import CPU_ARMS, GPU_ARMS, write_record
 
 
@@ -110,6 +112,11 @@ def test_recording_needs_the_standard_library_only() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True)
 
 
+def words_of(page: str) -> str:
+    """The page as a reader sees it, with one space between words."""
+    return " ".join(without_marks((ROOT / page).read_text()).split())
+
+
 def test_the_advisors_sentence_has_the_recorded_tasks() -> None:
     """The constants in advisor.hpp, and what the pages say of them."""
     header = (ROOT / "lib/halfscope/scaling/advisor.hpp").read_text()
@@ -128,12 +135,21 @@ def test_the_advisors_sentence_has_the_recorded_tasks() -> None:
         f"in {narrow_right} of {narrow} with narrower windows, 1024 in {narrow_1024}"
     )
     for page in ("README.md", "docs/start/which-loss-scale.md", "docs/guides/files-of-tensors.md"):
-        assert said in " ".join((ROOT / page).read_text().split()), page
-    paper = " ".join((ROOT / "paper/paper.md").read_text().split())
+        assert said in words_of(page), page
+    paper = words_of("paper/paper.md")
     assert (
-        f"right in {wide_right} of {wide} tasks in FP16, as the constant 1024 is; on {narrow} tasks whose windows are "
-        f"narrow it is right in {narrow_right}, 1024 in {narrow_1024} and the best constant in {narrow_constant}"
+        f"right in {wide_right} of {wide} tasks in FP16, as the constant 1024 is; on the {narrow} tasks whose windows "
+        f"are narrow it is right in {narrow_right}, 1024 in {narrow_1024} and the best constant in {narrow_constant}"
     ) in paper
+
+
+def test_the_header_gets_the_recorded_counts() -> None:
+    text = "inline constexpr JudgedTasks judged_in_fp16{1};\n JudgedTasks judged_in_narrow_windows{0, 0};\n"
+    made = refreshed_header(text, RECORDED)
+    assert made != text and refreshed_header(made, RECORDED) == made
+    assert refreshed_header((ROOT / HEADER).read_text(), RECORDED) == (ROOT / HEADER).read_text()
+    with pytest.raises(ValueError, match="no constant 'judged_in_fp16'"):
+        refreshed_header("", RECORDED)
 
 
 def test_the_windows_of_narrow_windows_are_narrow() -> None:
@@ -148,11 +164,9 @@ def test_pages_name_the_trainings_that_the_windows_edges_were_held_against() -> 
     tasks = read_tasks(ROOT / "experiments/recorded")
     assert right_of_all(tasks, ours) == right
     said = f"right in {right} of {total} trainings, where the best constant limit is right in "
-    page = " ".join((ROOT / "docs/start/which-loss-scale.md").read_text().split())
-    assert f"{said}{right_of_all(tasks, below(best_constant(tasks)))}" in page
+    assert f"{said}{right_of_all(tasks, below(best_constant(tasks)))}" in words_of("docs/start/which-loss-scale.md")
     first, held_out = ("{right} of {total}".format(**part) for part in judged)
-    rules = (ROOT / "docs/reference/loss-scalers.md").read_text()
-    assert f"in {first}, and in {held_out} of the tasks" in rules
+    assert f"in {first}, and in {held_out} of the tasks" in words_of("docs/reference/loss-scalers.md")
 
 
 def test_scale_1_is_offered_where_it_does_no_harm() -> None:
