@@ -38,9 +38,9 @@ class Formats:
 
     @property
     def rounds(self) -> bool:
-        """Whether any tensor of the network is rounded, or summed in a named order."""
+        """Whether any tensor of the network, or operand of a product, is rounded, or summed in a named order."""
         ordered = self.products is not None or self.reductions is not None
-        return ordered or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
+        return ordered or bool(self.operands) or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
 
 
 class Policy:

@@ -276,3 +276,22 @@ def test_zeros_that_the_operands_format_makes_have_that_cause() -> None:
     assert found.causes["operand"] >= int(flushed.sum())
     assert "operand" in str(emulated.zeros())
     assert "rules={'fc': 'bf16'}" in emulated.verdict
+
+
+@pytest.mark.parametrize("accumulate", [None, "pytorch", "fp32_fused", "split_k(2, fp32)"])
+@pytest.mark.parametrize("layer", ["linear", "convolution"])
+def test_rules_of_operands_alone_hold_under_fp32(layer: str, accumulate: str | None) -> None:
+    """Whatever the order of sums: no other tensor has a format, and no other layer changes."""
+    torch.manual_seed(0)
+    if layer == "linear":
+        model, x = torch.nn.Sequential(torch.nn.Linear(IN, OUT), torch.nn.Linear(OUT, 8)), torch.randn(ROWS, IN)
+    else:
+        model, x = torch.nn.Sequential(torch.nn.Conv2d(4, 8, 1), torch.nn.Conv2d(8, 4, 1)), torch.randn(2, 4, 3, 3)
+    with torch.no_grad():
+        hidden = model[0](x)
+        with emulate(model, "fp32", rules={"1": {"operands": "forward=mxfp4"}}, accumulate=accumulate):
+            found = model(x)
+        rows, weight = hidden.movedim(1, -1), model[1].weight.flatten(1)
+        seen = (halfscope.round(each.contiguous(), "mxfp4") for each in (rows, weight))
+        expected = torch.nn.functional.linear(*seen, model[1].bias).movedim(-1, 1)
+    assert torch.allclose(found, expected, atol=1e-5) and not torch.allclose(model(x), expected, atol=1e-3)
