@@ -8,15 +8,22 @@ from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
+from halfscope.torch.sensitivity.format_mixture import FormatMixture
+from halfscope.torch.sensitivity.ranked_units import Sensitivity
+from halfscope.torch.sensitivity.sensitivity import sensitivity
+from halfscope.torch.sensitivity.unit_scores import Score
 from halfscope.torch.watch.watch import Watch, watch
 
 __all__ = [
     "Ablation",
     "Diagnosis",
     "Emulation",
+    "FormatMixture",
     "GradScaler",
     "Lint",
     "ScaleProbe",
+    "Score",
+    "Sensitivity",
     "TensorError",
     "TrainingRun",
     "Watch",
@@ -26,5 +33,6 @@ __all__ = [
     "emulate",
     "lint",
     "probe_scales",
+    "sensitivity",
     "watch",
 ]

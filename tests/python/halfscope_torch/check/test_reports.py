@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-from halfscope.torch import ablate, check, diagnose, emulate, lint, watch
+from halfscope.torch import ablate, check, diagnose, emulate, lint, sensitivity, watch
 from json_schema import faults
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -75,11 +75,16 @@ def of_diagnose(**options: Any) -> Any:
     return diagnose(model, lambda: model(torch.ones(4, 4)).square().mean(), **options)
 
 
+def of_sensitivity() -> Any:
+    return sensitivity(nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3)), [torch.randn(16, 4)])
+
+
 RESULTS = {
     "check": lambda: check(Masked(), lambda: 1.0 * Masked()(torch.ones(4, 4)).sum()),
     "lint": lambda: lint(Masked(), torch.optim.Adam(Masked().parameters())),
     "diagnose": of_diagnose,
     "watch": of_watch, "emulate": of_emulate, "bisect": of_bisect, "ablate": of_ablate,
+    "sensitivity": of_sensitivity,
 }  # fmt: skip
 
 

@@ -1,0 +1,125 @@
+"""A model with its calibration batches: forward passes in evaluation mode that leave the model as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from halfscope.torch.sensitivity.loss_families import Family
+from halfscope.torch.steps.snapshot import RandomNumbers
+
+Call = Callable[[torch.nn.Module, Any], Any]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """call: the model's output for a batch; mask: of the loss's terms that count."""
+
+    model: torch.nn.Module
+    batches: tuple[Any, ...]
+    family: Family
+    call: Call | None = None
+    mask: Callable[[Any], torch.Tensor] | None = None
+
+    def with_batches(self, batches: Iterable[Any]) -> Calibration:
+        """The same model on other batches. Raises ValueError without any."""
+        return Calibration(self.model, batches_of(batches, "choose: held_out"), self.family, self.call, self.mask)
+
+    def output(self, batch: Any) -> torch.Tensor:
+        """(sequences, ...) of floats. Raises TypeError for another output, ValueError for one that is not finite."""
+        result = _called(self.model, batch) if self.call is None else self.call(self.model, batch)
+        output = _tensor_of(result)
+        if not isinstance(output, torch.Tensor) or not output.is_floating_point() or output.dim() < 2:
+            raise TypeError(
+                f"sensitivity: the model returns {_kind(result)}; give call=lambda model, batch: ... that returns a "
+                "tensor (sequences, ..., classes)"
+            )
+        if output.dtype is not torch.float32:
+            raise TypeError(f"sensitivity: the output is {output.dtype}; give model.float(), without autocast")
+        return output
+
+    def terms(self, batch: Any, output: torch.Tensor) -> torch.Tensor:
+        """1 for each of the loss's terms that counts, else 0; of the shape of the family's terms."""
+        shape = self.family.terms(output)
+        if self.mask is None:
+            return output.new_ones(shape)
+        mask = torch.as_tensor(self.mask(batch), device=output.device)
+        if mask.shape != shape:
+            raise ValueError(f"sensitivity: mask has the shape {tuple(mask.shape)}; give {tuple(shape)}, as the terms")
+        return mask.to(output.dtype)
+
+    def weighted(self, gradient: torch.Tensor, terms: torch.Tensor) -> torch.Tensor:
+        """A gradient by the output, without the terms that do not count."""
+        if self.mask is None:
+            return gradient
+        axis = getattr(self.family, "axis", None)
+        return gradient * (terms if axis is None else terms.unsqueeze(axis))
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode, weights without gradients, and afterwards modes and random numbers as before."""
+        modes = [(module, module.training) for module in self.model.modules()]
+        needing = [weight for weight in self.model.parameters() if weight.requires_grad]
+        random = RandomNumbers.now()
+        try:
+            self.model.eval()
+            for weight in needing:
+                weight.requires_grad_(False)
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+            for weight in needing:
+                weight.requires_grad_(True)
+            random.restore()
+
+
+def batches_of(batches: Iterable[Any], what: str) -> tuple[Any, ...]:
+    """Raises TypeError for a single tensor or mapping, ValueError without a batch."""
+    if isinstance(batches, (torch.Tensor, Mapping)):
+        raise TypeError(f"{what} is {_kind(batches)}; give a list of batches, as [batch]")
+    found = tuple(batches)
+    if not found:
+        raise ValueError(f"{what} has no batch; give four or more, of data that the model is to run on")
+    return found
+
+
+def _called(model: torch.nn.Module, batch: Any) -> Any:
+    """A tensor, a mapping of arguments by name, or a tuple of them."""
+    if isinstance(batch, torch.Tensor):
+        return model(batch)
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    if isinstance(batch, (tuple, list)):
+        try:
+            return model(*batch)
+        except TypeError as error:
+            if "positional argument" not in str(error):
+                raise
+            raise TypeError(
+                f"sensitivity: a batch has {len(batch)} parts, and the model takes fewer ({error}); labels are drawn, "
+                "not read: give call=lambda model, batch: model(batch[0])"
+            ) from None
+    raise TypeError(
+        f"sensitivity: a batch is {_kind(batch)}; give tensors, or call=lambda model, batch: ... that returns "
+        "the output"
+    )
+
+
+def _tensor_of(result: Any) -> Any:
+    """The output, or the logits of it."""
+    if isinstance(result, Mapping):
+        return result.get("logits")
+    if isinstance(result, torch.Tensor):
+        return result
+    return getattr(result, "logits", None)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {tuple(value.shape)} of {value.dtype}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,78 @@
+"""`choose`: a mixture of formats under a budget, with the trials that prove it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from halfscope.torch.sensitivity.calibration import Calibration
+from halfscope.torch.sensitivity.format_mixture import MIXTURE, Evidence, FormatMixture
+from halfscope.torch.sensitivity.measurement import Subject
+from halfscope.torch.sensitivity.mixture_search import Scores, Search
+from halfscope.torch.sensitivity.mixture_trials import tried
+from halfscope.torch.words import called, counted
+
+
+def choose(
+    subject: Subject, scores: Scores, bits: float | None, max_kl: float | None, held_out: Iterable[Any] | None
+) -> FormatMixture:
+    """As `Sensitivity.choose` has it."""
+    if (bits is None) == (max_kl is None):
+        raise ValueError("choose: give one of bits=4.5, bits per weight, and max_kl=0.01, nats per term of the loss")
+    _check_number("bits", bits)
+    _check_number("max_kl", max_kl)
+    others = None if held_out is None else subject.calibration.with_batches(held_out)
+    search = Search(subject, scores, _groups(subject, scores))
+    mixture = _within_bits(search, bits) if bits is not None else _within_nats(search, float(max_kl or 0))
+    evidence = _evidence(search, mixture, bits, others)
+    effort = f"{counted(search.trials, 'mixture')} tried; scored beside a mixture {counted(search.rounds, 'time')}"
+    return FormatMixture(subject, mixture, evidence, effort)
+
+
+def _check_number(name: str, value: float | None) -> None:
+    if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
+        raise ValueError(f"choose: {name}={value!r}; give a positive number")
+
+
+def _groups(subject: Subject, scores: Scores) -> tuple[str, ...]:
+    """Groups that rules can give a format. Raises ValueError for one that is finite in no format, and for none."""
+    found = tuple(group for group in subject.groups if not subject.is_embedding(group))
+    for group in found:
+        if not any((group, format) in scores for format in subject.formats):
+            raise ValueError(
+                f"choose: '{called(group)}' is finite in none of {', '.join(subject.formats)}; add 'bf16' to formats="
+            )
+    if not found:
+        raise ValueError("choose: the model has no linear layer, convolution or recurrent layer to give a format")
+    return found
+
+
+def _within_bits(search: Search, bits: float) -> dict[str, str]:
+    mixture = search.within_bits(bits)
+    if mixture is None:
+        least = search.predicted()
+        fewest = sum(min(formats.values()) for formats in least.bits.values()) / search.elements
+        raise ValueError(f"choose: bits={bits:g}: these formats take {fewest:.2f} or more; give bits={fewest:.2f}")
+    return mixture
+
+
+def _within_nats(search: Search, max_kl: float) -> dict[str, str]:
+    mixture = search.within_nats(max_kl)
+    if mixture is None:
+        raise ValueError(
+            f"choose: max_kl={max_kl:g}: no mixture of {', '.join(search.subject.formats)} that was tried is within "
+            "it; give a larger one, or add 'bf16' to formats="
+        )
+    return mixture
+
+
+def _evidence(search: Search, mixture: dict[str, str], bits: float | None, held_out: Calibration | None) -> Evidence:
+    """Trials of the mixture, and of each format for all units."""
+    subject, own = search.subject, search.predicted().total(mixture, "bits") / search.elements
+    uniform = [name for name in subject.formats if all((group, name) in search.scores for group in search.groups)]
+    names = {MIXTURE: mixture, **{name: dict.fromkeys(search.groups, name) for name in uniform}}
+    calibration = dict(zip(names, search.trial(*names.values())))
+    outside = None if held_out is None else dict(zip(names, tried(subject, list(names.values()), held_out)))
+    known = {MIXTURE: own, **{name: subject.formats[name].bits for name in uniform}}
+    return Evidence(known, max(own, bits or 0), calibration, outside, subject.seed)

@@ -1,0 +1,170 @@
+"""Result of `choose`: a format for each unit, as rules of `emulate`, beside uniform formats."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from halfscope.reporting import Finding, Report, Reported
+from halfscope.torch.sensitivity.measurement import Subject
+from halfscope.torch.sensitivity.mixture_trials import Tried
+from halfscope.torch.words import counted, listed
+
+MIXTURE = "mixture"
+EVERY = "*"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Trials by name, of uniform formats and of the mixture, on the calibration batches and on held-out ones."""
+
+    bits: Mapping[str, float]
+    limit: float  # bits of the uniform formats that the mixture is held against
+    calibration: Mapping[str, Tried]
+    held_out: Mapping[str, Tried] | None
+    seed: int
+
+    @property
+    def judged(self) -> Mapping[str, Tried]:
+        """The trials that judge: held-out ones where there are any."""
+        return self.held_out or self.calibration
+
+    def best_uniform(self) -> str | None:
+        """The uniform format within the limit that has the least KL."""
+        known = [name for name in self.judged if name != MIXTURE and self.bits[name] <= self.limit + 1e-9]
+        return min(known, key=lambda name: self.judged[name].mean, default=None)
+
+    def gain(self) -> tuple[float, float]:
+        """Interval of how much less KL the mixture has than the best uniform format; NaN without one."""
+        best = self.best_uniform()
+        if best is None:
+            return math.nan, math.nan
+        return self.judged[MIXTURE].less(self.judged[best], self.seed)
+
+
+class FormatMixture(Reported):
+    """A format for each unit, with the trials that it was chosen by."""
+
+    def __init__(self, subject: Subject, formats: Mapping[str, str], evidence: Evidence, effort: str) -> None:
+        """formats: by group; effort: what the choice took, in words."""
+        self._subject, self._evidence, self._effort = subject, evidence, effort
+        self.groups: dict[str, str] = dict(formats)
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """Format of each unit by name; units that stay FP32 are not among them."""
+        return {unit: format for group, format in self.groups.items() for unit in self._subject.groups[group]}
+
+    @property
+    def bits(self) -> float:
+        """Bits per weight of the units that have a format, scales included."""
+        return self._evidence.bits[MIXTURE]
+
+    @property
+    def kl(self) -> float:
+        """Nats per term from FP32: on held-out batches, where there are any."""
+        return self._evidence.judged[MIXTURE].mean
+
+    @property
+    def is_better_than_uniform(self) -> bool | None:
+        """Whether it has less KL than the best uniform format of at most its bits; None where that is not told."""
+        low, high = self._evidence.gain()
+        return None if math.isnan(low) else True if low > 0 else False if high <= 0 else None
+
+    @property
+    def rules(self) -> dict[str, dict[str, str]]:
+        """For `emulate(model, "fp32", rules=...)`: the most frequent format for all units, and the exceptions."""
+        return rules_of(self._subject, self.formats)
+
+    @property
+    def report(self) -> Report:
+        """The rules to type, or the uniform format that is as good; why, and how sure."""
+        uniform = self._evidence.best_uniform()
+        use_uniform = uniform is not None and self.is_better_than_uniform is not True
+        finding = self._uniform(uniform) if use_uniform and uniform is not None else self._mixture(uniform)
+        lines = [finding.change, *self._rule_lines(finding.about), f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
+        return Report("choose", (finding,), about=self._about(), text="\n".join(lines), table=self.table())
+
+    def _mixture(self, uniform: str | None) -> Finding:
+        kept = self._evidence.judged
+        why = f"{kept[MIXTURE].mean:.3g} nats per term from FP32 at {self.bits:.2f} bits"
+        if uniform is not None:
+            why += f"; {uniform} for all units has {kept[uniform].mean:.3g} at {self._evidence.bits[uniform]:g} bits"
+        return Finding("mixture", 'Type emulate(model, "fp32", rules=rules) with', why, self._sure(uniform), self.rules)
+
+    def _uniform(self, uniform: str) -> Finding:
+        kept = self._evidence.judged
+        rules = rules_of(self._subject, dict.fromkeys(self.formats, uniform))
+        relation = "is as good as" if self.is_better_than_uniform is False else "is not told from"
+        why = (
+            f"{kept[uniform].mean:.3g} nats per term from FP32 at {self._evidence.bits[uniform]:g} bits {relation} "
+            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits (.rules)"
+        )
+        change = f'Use {uniform} for all units: emulate(model, "fp32", rules=rules) with'
+        return Finding("uniform", change, why, self._sure(uniform), rules)
+
+    def _sure(self, uniform: str | None) -> str:
+        evidence = self._evidence
+        count = len(evidence.judged[MIXTURE].terms)
+        where = "held-out" if evidence.held_out else "calibration"
+        words = f"tried on {counted(count, f'{where} sequence')}"
+        low, high = evidence.gain()
+        if uniform is not None and not math.isnan(low):
+            words += f"; {uniform} minus mixture {low:.3g} to {high:.3g} nats (95 %)"
+        elif uniform is not None:
+            words += "; too few for an interval"
+        return words if evidence.held_out else f"{words}; the same batches chose it: give held_out="
+
+    @staticmethod
+    def _rule_lines(rules: Mapping[str, Mapping[str, str]]) -> list[str]:
+        each = [f"    {_quoted(name)}: {{{_quoted(key)}: {_quoted(text)}}}," for name, rule in rules.items()
+                for key, text in rule.items()]  # fmt: skip
+        return ["rules = {", *each, "}"]
+
+    def table(self) -> str:
+        """Bits and nats of the mixture and of uniform formats."""
+        evidence = self._evidence
+        rows = [("", "bits", "calibration", "held out", "95 % interval")]
+        for name in sorted(evidence.calibration, key=lambda each: evidence.judged[each].mean):
+            low, high = evidence.judged[name].interval(evidence.seed)
+            held = "-" if evidence.held_out is None else f"{evidence.held_out[name].mean:.3g}"
+            interval = "-" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
+            bits = f"{evidence.bits[name]:.2f}"
+            rows.append((name, bits, f"{evidence.calibration[name].mean:.3g}", held, interval))
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+    def _about(self) -> str:
+        subject = self._subject
+        left = [group for group in subject.groups if group not in self.groups]
+        words = f"KL from FP32 in nats per term of the loss. {self._effort}."
+        return f"{words} FP32 stay {listed(left)}: emulate has no rule for an embedding." if left else words
+
+
+def _quoted(text: str) -> str:
+    """With double quotes, as the sources have them."""
+    plain = repr(text)
+    return plain if '"' in text else f'"{plain[1:-1]}"'
+
+
+def rules_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Rules of `emulate` for the formats of units by name.
+
+    One rule for all modules comes first where every product of the model has a unit; else each unit has its own.
+    """
+    counts = Counter(dict.fromkeys(formats.values(), 0))
+    for unit, format in formats.items():
+        counts[format] += subject.units.by_name[unit].elements
+    (most, _), *_ = counts.most_common(1)
+    units = subject.units
+    covers = not units.without_gradient and not units.uncovered(subject.calibration.model)
+    rules = {EVERY: {"operands": subject.formats[most].rule}} if covers else {}
+    others = {unit: format for unit, format in formats.items() if not covers or format != most}
+    return {**rules, **{_literal(unit): {"operands": subject.formats[format].rule} for unit, format in others.items()}}
+
+
+def _literal(name: str) -> str:
+    """A glob that matches `name` alone."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

@@ -1,0 +1,121 @@
+"""Search for a mixture of formats: an integer program over scores, scores beside its solution, and trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+
+from halfscope.torch.sensitivity.integer_program import Choices
+from halfscope.torch.sensitivity.measurement import Subject, drawn_scores, first_order
+from halfscope.torch.sensitivity.mixture_trials import ByGroup, Tried, tried, unit_formats
+from halfscope.torch.sensitivity.unit_scores import Score
+
+ROUNDS = 3  # scores beside the mixture, at most
+TRIED_UNITS = 10  # whose formats are tried one by one
+LIMITS = 6  # limits on predicted nats, until a trial is within `max_kl`
+
+Scores = dict[tuple[str, str], Score]
+
+
+@dataclass
+class Search:
+    """Candidates of a model, and the mixture that trials have found best so far."""
+
+    subject: Subject
+    scores: Scores
+    groups: tuple[str, ...]  # that are given a format
+    trials: int = 0
+    rounds: int = 0  # times that scores were taken beside a mixture
+    _known: dict[tuple[tuple[str, str], ...], Tried] = field(default_factory=dict)
+
+    def choices(self, nats: Callable[[str, str], float]) -> Choices:
+        """Formats of each group that are finite there, with their bits."""
+        formats = {
+            group: [format for format in self.subject.formats if (group, format) in self.scores]
+            for group in self.groups
+        }
+        return Choices(
+            {group: {format: nats(group, format) for format in own} for group, own in formats.items()},
+            {
+                group: {format: self.subject.formats[format].bits * self.subject.elements(group) for format in own}
+                for group, own in formats.items()
+            },
+        )
+
+    def predicted(self) -> Choices:
+        """With the scores of the units alone."""
+        return self.choices(lambda group, format: self.scores[group, format].nats)
+
+    @property
+    def elements(self) -> int:
+        """Weights that have a format."""
+        return sum(self.subject.elements(group) for group in self.groups)
+
+    def trial(self, *mixtures: ByGroup) -> list[Tried]:
+        """KL on the calibration batches; a mixture is tried once."""
+        keys = [tuple(sorted(mixture.items())) for mixture in mixtures]
+        fresh = {key: dict(key) for key in keys if key not in self._known}
+        self.trials += len(fresh)
+        self._known.update(zip(fresh, tried(self.subject, list(fresh.values())) if fresh else []))
+        return [self._known[key] for key in keys]
+
+    def within_bits(self, bits: float) -> dict[str, str] | None:
+        """The best mixture of at most so many bits per element; None where no mixture has so few."""
+        limit = bits * self.elements
+        mixture = self.predicted().solve(limit)
+        if mixture is None:
+            return None
+        for _ in range(ROUNDS):
+            better = self._kept(mixture, self._beside(mixture).solve(limit))
+            if better is None:
+                break
+            mixture = better
+        return self._kept(mixture, self._tried_singly(mixture).solve(limit)) or mixture
+
+    def within_nats(self, most: float) -> dict[str, str] | None:
+        """The cheapest mixture whose trial is within so many nats per term; None where none was found."""
+        choices, limit = self.predicted(), most
+        found: list[dict[str, str]] = []
+        for _ in range(LIMITS):
+            mixture = choices.solve(limit, on="nats")
+            if mixture is None:
+                break
+            kl = self.trial(mixture)[0].mean
+            found += [mixture] if kl <= most else []
+            limit *= min(max(most / kl if kl > 0 else 2.0, 0.25), 2.0)
+        best = choices.solve(self.elements * max(each.bits for each in self.subject.formats.values()))
+        found += [best] if not found and best is not None and self.trial(best)[0].mean <= most else []
+        return min(found, key=lambda mixture: choices.total(mixture, "bits"), default=None)
+
+    def _kept(self, mixture: dict[str, str], other: dict[str, str] | None) -> dict[str, str] | None:
+        """Another mixture whose trial has less KL."""
+        if other is None or other == mixture:
+            return None
+        before, after = self.trial(mixture, other)
+        return other if after.mean < before.mean else None
+
+    def _beside(self, mixture: dict[str, str]) -> Choices:
+        """Change of the KL by each format, beside a mixture: to second order."""
+        subject, formats = self.subject, unit_formats(self.subject, mixture)
+        self.rounds += 1
+        first = first_order(subject, formats)
+        second = drawn_scores(subject, formats).scores(tuple(subject.formats), subject.seed)
+        return self.choices(lambda group, format: first[group, format] + second[group, format].nats)
+
+    def _tried_singly(self, mixture: dict[str, str]) -> Choices:
+        """The units with the largest scores in the mixture get the true changes of its KL."""
+        worst = sorted(self.groups, key=lambda group: -self.scores[group, mixture[group]].nats)[:TRIED_UNITS]
+        keys = [(group, format) for group in worst for format in self.subject.formats if (group, format) in self.scores]
+        before, *others = self.trial(mixture, *({**mixture, group: format} for group, format in keys))
+        if not isfinite(before.mean):
+            return self.predicted()
+        true = {key: each.mean - before.mean for key, each in zip(keys, others)}
+        largest = max((abs(change) for change in true.values() if isfinite(change)), default=1.0)
+
+        def nats(group: str, format: str) -> float:
+            if (group, format) in true:
+                return min(true[group, format], 1e3 * largest + 1)  # a trial that is not finite has these
+            return self.scores[group, format].nats - self.scores[group, mixture[group]].nats
+
+        return self.choices(nats)

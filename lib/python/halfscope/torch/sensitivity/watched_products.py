@@ -1,0 +1,100 @@
+"""Products of a model's forward pass, where the model calls PyTorch for them, each with the module that called it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from halfscope.torch.private import storage_key
+from halfscope.torch.sensitivity.call_readers import read_call
+from halfscope.torch.sensitivity.product_calls import ProductCall
+from halfscope.torch.sensitivity.recurrent_layers import recurrent_layer
+from halfscope.torch.words import called
+
+Run = Callable[[], torch.Tensor]
+Handle = Callable[[str, ProductCall, Run], torch.Tensor]
+"""Computes a product: the module's name, the call, and PyTorch's own computation of it."""
+
+
+class WatchedProducts(TorchFunctionMode):
+    """Hands products with weights of a model to a function, whose result the model goes on with.
+
+    Products outside of the model, and those without a parameter of the model, are PyTorch's own.
+    """
+
+    def __init__(self, model: torch.nn.Module, handle: Handle) -> None:
+        super().__init__()
+        self._handle = handle
+        self._names = {module: name for name, module in model.named_modules()}
+        self._weights = {storage_key(weight) for weight in model.parameters()}
+        self._modules: list[str] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """The forward pass of a model."""
+        hooks = [hook for module in self._names for hook in self._follow(module)]
+        try:
+            with self:
+                yield
+        finally:
+            self._modules.clear()
+            for hook in hooks:
+                hook.remove()
+
+    def _follow(self, module: torch.nn.Module) -> tuple[Any, Any]:
+        name = self._names[module]
+        return (
+            module.register_forward_pre_hook(lambda *_: self._modules.append(name)),
+            module.register_forward_hook(lambda *_: _drop(self._modules), always_call=True),
+        )
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        if not self._modules:
+            return func(*args, **kwargs)
+        if func is functional.multi_head_attention_forward:
+            with self._linear_inside():
+                return func(*args, **kwargs)
+        recurrent = recurrent_layer(func, args, kwargs)
+        if recurrent is not None:
+            return recurrent(lambda *each: self._call(functional.linear, each, {}))
+        return self._call(func, args, kwargs)
+
+    def _call(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        call = read_call(func, args, kwargs)
+        if call is None or not self._is_weight(call.weight):
+            return func(*args, **kwargs)
+        self._check_types(call)
+        return self._handle(self._modules[-1], call, lambda: func(*args, **kwargs))
+
+    def _check_types(self, call: ProductCall) -> None:
+        types = {operand.dtype for operand in (call.input, call.weight) if operand.is_floating_point()}
+        if types != {torch.float32}:
+            raise TypeError(
+                f"sensitivity: '{called(self._modules[-1])}' multiplies {call.input.dtype} by {call.weight.dtype}; "
+                "give model.float(), and float32 inputs without autocast"
+            )
+
+    def _is_weight(self, weight: torch.Tensor) -> bool:
+        return storage_key(weight) in self._weights
+
+    @contextmanager
+    def _linear_inside(self) -> Iterator[None]:
+        """In a function of PyTorch's that calls `linear` by its name, where a mode does not see it."""
+        own = functional.linear
+        functional.linear = lambda *args, **kwargs: self._call(own, args, kwargs)
+        try:
+            yield
+        finally:
+            functional.linear = own
+
+
+def _drop(modules: list[str]) -> None:
+    """Leaves a module; nothing is returned, which would take the place of its output."""
+    if modules:
+        modules.pop()

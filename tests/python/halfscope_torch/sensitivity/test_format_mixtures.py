@@ -1,0 +1,165 @@
+"""`choose`: budgets, rules that work where they are pasted, trials, uniform formats, and arguments that are refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("scipy", reason="SciPy is not installed")
+from torch import nn
+
+from halfscope.torch import Sensitivity, emulate, sensitivity
+from json_schema import faults
+from scored_networks import Transformer, convolutions, plant, tokens
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
+
+Tensor = torch.Tensor
+
+
+class Planted(NamedTuple):
+    """A transformer with outliers in one of two blocks, its scores on calibration batches, and held-out batches."""
+
+    model: nn.Module
+    batches: list[Tensor]
+    held_out: list[Tensor]
+    found: Sensitivity
+
+
+@pytest.fixture(scope="module")
+def planted(one_thread: None) -> Planted:
+    torch.manual_seed(0)
+    model, batches = Transformer().eval(), tokens(4, 32)
+    plant(model, 1)
+    return Planted(model, batches, tokens(6, 32, seed=6), sensitivity(model, batches))
+
+
+def divergence(model: nn.Module, batches: list[Tensor], rules: Any) -> float:
+    """KL from FP32 per term, of the model within `emulate`."""
+    total, terms = 0.0, 0
+    for batch in batches:
+        with torch.no_grad():
+            reference = model(batch).double().log_softmax(-1)
+            with emulate(model, "fp32", rules=rules):
+                found = model(batch).double().log_softmax(-1)
+        each = (reference.exp() * (reference - found)).sum(-1)
+        total, terms = total + float(each.sum()), terms + each.numel()
+    return total / terms
+
+
+def test_printed_rules_work_where_they_are_pasted(planted: Planted) -> None:
+    model, _, held_out, found = planted
+    chosen = found.choose(bits=5.2, held_out=held_out)
+    text = str(chosen.report)
+    assert text.startswith('Type emulate(model, "fp32", rules=rules) with\nrules = {\n    "*": {"operands": "forward=')
+    names: dict[str, Any] = {}
+    exec(re.search(r"^rules = \{.*?^\}", text, re.MULTILINE | re.DOTALL)[0], names)
+    assert names["rules"] == chosen.rules == chosen.report.findings[0].about
+    assert divergence(model, held_out, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+    assert chosen.bits <= 5.2 and chosen.is_better_than_uniform
+    assert {chosen.formats[f"blocks.1.attention.{name}"] for name in "qkv"} != {"nvfp4"}
+    assert len({chosen.formats[f"blocks.1.attention.{name}"] for name in "qkv"}) == 1
+    uniform = {"*": {"operands": "forward=nvfp4"}}
+    assert divergence(model, held_out, uniform) > chosen.kl
+    assert "held-out sequences; nvfp4 minus mixture " in " ".join(text.split())
+    assert "FP32 stay embed: emulate has no rule for an embedding." in " ".join(text.split())
+    assert list(faults(chosen.report.to_dict())) == [] and chosen.verdict == chosen.report.verdict
+
+
+def test_a_budget_is_kept_and_more_bits_cost_less(planted: Planted) -> None:
+    before = math.inf
+    for bits in (4.25, 4.6, 5.5, 16.0):
+        chosen = planted.found.choose(bits=bits)
+        predicted = sum(planted.found.scores[group, format].nats for group, format in chosen.groups.items())
+        assert chosen.bits <= bits + 1e-9
+        assert chosen.kl < before
+        assert 0.2 * predicted < chosen.kl < 2 * predicted
+        assert "the same batches chose it: give held_out=" in " ".join(str(chosen.report).split())
+        before = chosen.kl
+
+
+def test_no_mixture_where_a_uniform_format_is_as_good() -> None:
+    """All units of one kind, so that the budget leaves nothing to choose."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 10))
+    batches = list(torch.randn(4, 64, 32))
+    chosen = sensitivity(model, batches, ["mxfp4", "nvfp4"]).choose(bits=4.5, held_out=list(torch.randn(4, 64, 32)))
+    text = " ".join(str(chosen.report).split())
+    assert text.startswith('Use nvfp4 for all units: emulate(model, "fp32", rules=rules) with rules = { "*": ')
+    assert chosen.report.findings[0].about == {"*": {"operands": "forward=nvfp4"}} == chosen.rules
+    assert "nvfp4 minus mixture 0 to 0 nats" in text and not chosen.is_better_than_uniform
+
+
+def test_the_fewest_bits_within_a_divergence(planted: Planted) -> None:
+    worst = sum(planted.found.scores[group, "mxfp4"].nats for group in planted.found.units)
+    before = 4.25
+    for share in (0.5, 0.05):
+        chosen = planted.found.choose(max_kl=share * worst)
+        assert chosen.kl <= share * worst and before <= chosen.bits < 16
+        before = chosen.bits
+
+
+def test_weights_alone_have_rules_of_one_side() -> None:
+    torch.manual_seed(0)
+    model, batches = convolutions().eval(), list(torch.randn(4, 32, 3, 9, 9))
+    chosen = sensitivity(model, batches, weights_only=True).choose(bits=5)
+    assert all(rule["operands"].startswith("forward.right=") for rule in chosen.rules.values())
+    assert divergence(model, batches, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+
+
+class Named(nn.Module):
+    """A product that has no unit, so that no rule may hold for all modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict({"a": nn.Linear(32, 32), "a*": nn.Linear(32, 32), "c": nn.Linear(32, 8)})
+        self.other = nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = x + self.other(x)
+        return self.layers["c"](self.layers["a*"](self.layers["a"](x).relu()).relu())
+
+
+def test_rules_hold_for_the_units_alone() -> None:
+    torch.manual_seed(0)
+    model, batches = Named(), list(torch.randn(4, 64, 32))
+    chosen = sensitivity(model, batches, ["mxfp4", "mxfp8_e4m3"]).choose(bits=6)
+    assert list(chosen.rules) == ["layers.a", "layers.a[*]", "layers.c"]
+    assert divergence(model, batches, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({}, "choose: give one of bits=4.5, bits per weight, and max_kl=0.01"),
+    "both": ({"bits": 5, "max_kl": 1}, "choose: give one of "),
+    "zero": ({"bits": 0}, "choose: bits=0; give a positive number"),
+    "text": ({"bits": "4"}, "choose: bits='4'; give a positive number"),
+    "infinite": ({"max_kl": math.inf}, "choose: max_kl=inf; give a positive number"),
+    "too few bits": ({"bits": 4}, "choose: bits=4: these formats take 4.25 or more; give bits=4.25"),
+    "too few nats": ({"max_kl": 1e-30}, "choose: max_kl=1e-30: no mixture of mxfp4, nvfp4 that was tried is within it"),
+    "no held-out batch": ({"bits": 5, "held_out": []}, "choose: held_out has no batch"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_arguments_that_are_refused(case: str) -> None:
+    options, words = REFUSED[case]
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 10))
+    found = sensitivity(model, [torch.randn(16, 32)], ["mxfp4", "nvfp4"])
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}") as raised:
+        found.choose(**options)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_model_of_embeddings_alone_has_nothing_to_choose() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(50, 10))
+    found = sensitivity(model, tokens(2, 8), ["mxfp4"])
+    assert found.units == ("0",) and found.scores["0", "mxfp4"].nats > 0
+    with pytest.raises(ValueError, match="choose: the model has no linear layer, convolution or recurrent layer"):
+        found.choose(bits=5)
