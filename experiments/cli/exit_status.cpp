@@ -1,4 +1,4 @@
-// The one line on stderr.
+// Prints an error as one line on stderr.
 #include "experiments/cli/exit_status.hpp"
 
 #include <fmt/format.h>

@@ -28,7 +28,7 @@ def below(folder: Path, experiment: str, arm: str, exponent: str, form: str = "s
 
 
 def _shares(record: Path, arm: str, exponent: int) -> list[float]:
-    """By seed."""
+    """A share for each seed."""
     counts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for line in _histograms(record):
         if (line["arm"], line["role"]) == (arm, ROLE):

@@ -92,7 +92,7 @@ def _device_rows(folder: Path, line: Headline) -> Iterator[tuple[str, ...]]:
 
 
 def _outcomes(table: RecordedTable, line: Headline, runs: list[PackedRun]) -> tuple[str, ...]:
-    """From the setting to the seeds."""
+    """Cells from the setting to the seeds."""
     arms = (line.baseline, line.with_it, line.without_it)
     seeds = sorted({table.arms[arm].seeds for arm in arms})
     setting = line.setting(next(run.config for run in runs if run.arm == line.without_it))

@@ -1,4 +1,4 @@
-// Read off the build.
+// Version, revision and compiler of this build.
 #include "experiments/cli/usage/version.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Steps that fit the fast caches: what a step reads is looked at while it is there.
+// Reads elements in pieces that fit the fast caches.
 #include <halfscope/io/detail/elements.hpp>
 
 #include <fmt/format.h>

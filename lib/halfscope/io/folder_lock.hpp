@@ -35,8 +35,8 @@ class LockLost : public RuntimeFailure {
 
 /// Holds the lock: the folder "run.lock" in the folder, with one file that names process, host and Slurm job.
 /// The file's time is the heartbeat. Taking and taking over are renames, of which one succeeds on NFS too.
-/// Taken over is a lock that has expired, one of a process of this host that is gone, and one of this Slurm
-/// job before it was requeued.
+/// Takes over a lock that has expired, one of a process of this host that is gone, and one of this Slurm job
+/// before it was requeued.
 class FolderLock {
  public:
   /// Makes `folder`. Throws RuntimeFailure where somebody else holds its lock: the folder, the process, the

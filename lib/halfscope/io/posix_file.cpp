@@ -1,4 +1,4 @@
-// Interrupted calls are repeated.
+// POSIX file calls that retry after EINTR.
 #include <unistd.h>
 
 #include <atomic>

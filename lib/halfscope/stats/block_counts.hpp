@@ -42,7 +42,7 @@ struct BlockCounts {
   std::int64_t flushed = 0;           ///< are not zero and get the value zero
   std::int64_t flushed_by_scale = 0;  ///< flushed by their block's scale of zero
   std::int64_t subnormal = 0;         ///< become subnormal numbers of the element format
-  std::int64_t clipped = 0;   ///< are at the scale beyond the largest number, and 2^-21 of it but for E8M0
+  std::int64_t clipped = 0;   ///< scaled, exceed the largest number, by 2^-21 of it or more but for E8M0
   std::int64_t overflow = 0;  ///< clipped beyond the numbers that round to the largest one
 
   // Blocks.

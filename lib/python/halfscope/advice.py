@@ -121,7 +121,7 @@ def advise_scale(
 
 
 def histograms_of(histograms: Mapping[str, object], format: str) -> dict[str, list[_core.Histogram]]:
-    """By name the histograms of the steps, as `advise_scale` takes them; of an array one. Raises what it raises."""
+    """Histograms of the steps by name, as `advise_scale` takes them: one of an array. Raises what it raises."""
     format = canonical(format)
     return {name: _steps(name, given, format) for name, given in named("advise_scale", histograms)}
 

@@ -50,7 +50,7 @@ class Analysis(ScaleAdvice):
 
     @property
     def report(self) -> Report:
-        """On the loss scale; of weights what to ask; of quantized tensors what is damaged, what to do, and why."""
+        """Loss scale to use; for weights the question to ask; for quantized tensors the damage, what to do, and why."""
         if self.has_scale:
             doubt = _core.say_weights_in_doubt() if self.signs.are_in_doubt else ""
             return Report("analyze", self._findings(), text=self.advice.verdict + doubt)

@@ -75,7 +75,7 @@ class Reported:
         return self.report.verdict
 
     def _repr_html_(self) -> str:
-        """For a cell of a notebook: the report, as a terminal shows it."""
+        """The report for a cell of a notebook, as a terminal shows it."""
         return f'<pre style="white-space: pre-wrap">{html.escape(str(self.report))}</pre>'
 
 
@@ -146,7 +146,7 @@ def finding_of_verdict(kind: str, verdict: str, about: object) -> Finding:
 
 
 def wrapped(text: str) -> str:
-    """In lines for a terminal; what follows the first line of a finding is indented already."""
+    """Text in lines for a terminal; all but the first line of a finding is indented already."""
     lines = [
         line if line.startswith("  Now: ") else textwrap.fill(line, _COLUMNS, subsequent_indent="    ")
         for line in text.splitlines()

@@ -47,7 +47,7 @@ def harm_by_predictor(experiment: Experiment) -> Figure | None:
 
 
 def _colours(tasks: Iterable[str]) -> dict[str, str]:
-    """By task, without its optimizer."""
+    """A colour for each task, whatever its optimizer."""
     networks = list(dict.fromkeys(task.rpartition("_")[0] for task in tasks))
     return {network: COLOURS[place % len(COLOURS)] for place, network in enumerate(networks)}
 

@@ -95,7 +95,7 @@ def _lost_before(experiment: Experiment, arm: str, role: str) -> pd.DataFrame:
 
 
 def top_share(maps: Iterable[pd.DataFrame]) -> float:
-    """Where the colours end: 100 %, or the first round number above all shares, if that is much less."""
+    """Share of the last colour: 100 %, or the first round number above all shares, if that is much less."""
     largest = max(shares.max(axis=None) for shares in maps)
     return next((bound for bound in (1, 2, 5, 10, 20, 50) if largest <= bound), 100)
 

@@ -180,7 +180,7 @@ def _mark_diverged(axes: Axes, lines: list[tuple[float, Arm]]) -> None:
 
 
 def _draw_shares(axes: Axes, experiment: Experiment, arms: dict[str, float]) -> None:
-    """On a logarithmic axis: a millionth of the gradients that overflows already stops a step."""
+    """Shares on a logarithmic axis: a millionth of the gradients that overflows already stops a step."""
     for outcome in OUTCOMES:
         shares = [summary_share(experiment, arm, outcome) for arm in arms]
         percents = np.array([np.nan if not share else 100 * share for share in shares])

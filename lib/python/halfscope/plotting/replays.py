@@ -63,7 +63,7 @@ def _course_of_arm(arm: str, run: Run) -> Course:
 
 
 def _draw(courses: Sequence[Course]) -> Figure:
-    """On one pair of axes, or on many small ones: more lines than colours cannot be told apart."""
+    """One pair of axes, or many small ones: more lines than colours cannot be told apart."""
     if len(courses) > len(COLOURS):
         return _side_by_side(courses)
     figure = new_figure()

@@ -73,7 +73,7 @@ def arms_by_scale(arms: Sequence[Arm]) -> dict[str, float]:
 
 
 def _pairs(arms: Sequence[Arm]) -> dict[str, str]:
-    """By arm its pair's baseline, where all arms are pairs of a baseline and one that is compared with it."""
+    """Baseline of each arm's pair, if all arms are pairs of a baseline and one that is compared with it."""
     bases = {arm.name: arm.baseline or arm.name for arm in arms}
     return bases if len(arms) > 2 and set(Counter(bases.values()).values()) == {2} else {}
 
@@ -151,5 +151,5 @@ def power(exponent: int) -> str:
 
 
 def signed(number: int) -> str:
-    """With a minus sign instead of a hyphen."""
+    """A number with a minus sign instead of a hyphen."""
     return str(number).replace("-", "\N{MINUS SIGN}")

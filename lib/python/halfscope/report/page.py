@@ -38,7 +38,7 @@ def write_report(folder: Path | str, processes: int = 1) -> Path:
 
 
 def _sections(folders: list[Path], processes: int) -> list[Section]:
-    """In other processes if there are several: copies of one that has loaded the packages and runs no threads."""
+    """Sections made in several processes: copies of one that has loaded the packages and runs no threads."""
     if len(folders) == 1 or processes == 1:
         return list(map(_section, folders))
     context = multiprocessing.get_context("forkserver")

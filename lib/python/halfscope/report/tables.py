@@ -138,7 +138,7 @@ def shared_settings(experiment: Experiment) -> dict[str, str]:
 
 
 def environment_table(experiment: Experiment) -> str:
-    """Where the runs were made: every setting, with all the values that it had."""
+    """Machine and build of the runs: every entry, with all the values that it had."""
     runs = [run for arm_runs in experiment.runs.values() for run in arm_runs]
     keys = dict.fromkeys(key for run in runs for key in run.environment)
     rows = ([key, ", ".join(dict.fromkeys(_plain(run.environment.get(key)) for run in runs))] for key in keys)

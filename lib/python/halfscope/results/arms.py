@@ -124,7 +124,7 @@ def _own_facts(line: dict, config: dict) -> dict[str, Any]:
 
 
 def _baseline(name: str, facts: Mapping[str, dict[str, Any]], configs: Mapping[str, dict]) -> str | None:
-    """For an arm in FP16 the FP32 arm of its model: the one with the same weight of the loss, else the first."""
+    """FP32 arm of the model of an arm in FP16: the one with the same weight of the loss, else the first."""
     if facts[name]["in_fp32"] or name not in configs:
         return None
     model = configs[name].get("model")

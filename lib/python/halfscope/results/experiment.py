@@ -63,7 +63,7 @@ class Experiment:
 
     @cached_property
     def predictions(self) -> tuple[Prediction, ...]:
-        """In the order of the backward pass, nearest the loss first, arm by arm."""
+        """Predictions arm by arm, in the order of the backward pass: nearest the loss first."""
         names = [field.name for field in fields(Prediction)]
         return tuple(Prediction(*(line[name] for name in names)) for line in self.summary.get("predictions") or ())
 

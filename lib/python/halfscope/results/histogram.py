@@ -32,7 +32,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RecordedHistogram:
-    """As halfscope.Histogram counts them, at any scale, so that its binades may lie outside of float32's.
+    """Counts of halfscope.Histogram at any scale, so that binades may lie outside of float32's.
 
     Elements per binade of |x|: counts[i] of them lie in [2^(first_exponent+i), 2^(first_exponent+i+1)).
 

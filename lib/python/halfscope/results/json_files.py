@@ -30,7 +30,7 @@ def finite_or_none(value: float | None) -> float | None:
 
 
 def read_versioned_json(path: Path) -> dict:
-    """As read_json, and raises ValueError where the format version is not the one that this package reads."""
+    """The object in `path`, as read_json; raises ValueError for a format version that this package does not read."""
     value = read_json(path)
     require_version(value, str(path))
     return value

@@ -43,7 +43,7 @@ def _upwards() -> Iterator[Path]:
 
 
 def _run_quickly(name: str) -> Path:
-    """Where results are kept already, or beside the notebooks, else here."""
+    """Trains one seed, into the folder that has results already, or beside the notebooks, else here."""
     base = next(
         (base for base in _upwards() if (base / "results").is_dir() or (base / "notebooks").is_dir()), Path.cwd()
     )

@@ -56,7 +56,7 @@ def weight_note(experiment: Experiment) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """At most four."""
+    """Names: all of up to four, else three and how many more."""
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 

@@ -96,7 +96,7 @@ class Run:
 
     @property
     def first_overflows(self) -> dict[int, dict]:
-        """By step, for the steps that overflowed: the first tensor with an infinity, and those before it."""
+        """First tensor with an infinity and those before it, by step, of the steps that overflowed."""
         return {record["step"]: found for record in self._metrics if (found := record.get("first_overflow"))}
 
     @cached_property
@@ -106,7 +106,7 @@ class Run:
 
     @cached_property
     def histograms(self) -> dict[str, RecordedHistogram]:
-        """By role all that was recorded, unscaled. Raises ValueError for counts that are for several formats."""
+        """Sum of the recorded histograms by role, unscaled. Raises ValueError for counts of several formats."""
         sums: dict[tuple[str, str, int], Histogram] = {}  # sums at one loss scale, which the compiled module adds up
 
         def add(_step: int, role: str, _tensor: str, scale_log2: int, histogram: Histogram) -> None:

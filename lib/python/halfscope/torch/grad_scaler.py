@@ -32,7 +32,7 @@ class _Seen:
 
 
 class GradScaler:
-    """In the place of torch.amp.GradScaler, with the rule of any loss scaler.
+    """Stands in for torch.amp.GradScaler, with the rule of any loss scaler.
 
     scaler: a name of halfscope.list_scalers(), such as "dynamic", which is torch.amp.GradScaler's own rule, "headroom"
         or "popart"; or a number, which is a constant scale and never skips a step.
@@ -152,7 +152,7 @@ class GradScaler:
         return torch.full((), self._scaler.scale, dtype=torch.float32, device=device)
 
     def _look_at(self, gradients: list[torch.Tensor]) -> _Seen:
-        """As closely as the rule does."""
+        """Looks at gradients as closely as the rule does."""
         if self._scaler.needs == "none":
             return _Seen()
         largest = _largest(gradients)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def listed(names: Iterable[str]) -> str:
-    """At most four of them."""
+    """Names: all of up to four, else three and how many more."""
     every = list(names)
     return ", ".join(every) if len(every) <= 4 else f"{', '.join(every[:3])} and {len(every) - 3} more"
 

@@ -12,8 +12,8 @@ namespace halfscope {
 /// Marks of a block: which of its elements need more than one pass.
 struct BlockMark {
   static constexpr std::uint32_t clips = 1;  ///< an element is beyond the limits
-  /// As no OrdinaryRow, or with a value that may be infinite, or a normal element's that may be zero, or with
-  /// a scale of 0 over numbers, or with an element at its scale beyond `MarkLimits::end`.
+  /// The block needs the slow path: it is no OrdinaryRow, a value may be infinite, a normal element's may be
+  /// zero, a scale of 0 stands over numbers, or an element lies at its scale beyond `MarkLimits::end`.
   static constexpr std::uint32_t special = 2;
   static constexpr std::uint32_t overflows = 4;  ///< an element that clips overflows
 };

@@ -29,7 +29,7 @@ struct NumberCounts {
 
 /// Whatever else the pass over a row gives, and what is known before.
 struct OrdinaryOutput {
-  float* values = nullptr;                ///< unless it is null: as write_ordinary_values; not the row itself
+  float* values = nullptr;                ///< if given, gets the rounded values; must not alias the row
   const float* largest = nullptr;         ///< unless it is null: the largest magnitude that does not clip
   const NumberCounts* numbers = nullptr;  ///< unless it is null: the row's, which are not counted again
   BinadePlanes* planes = nullptr;  ///< unless it is null: gets the elements at their scale, and is not full

@@ -45,7 +45,7 @@ class AblationArm:
 
     @property
     def loss_scale(self) -> str:
-        """As `halfscope run` has the setting."""
+        """Loss scale as a setting of `halfscope run`."""
         return "none" if self.scale == 1 else str(self.scale)
 
     def settings(self) -> dict[str, str]:
@@ -119,7 +119,7 @@ def verdict_text(arms: list[AblationArm], metric: str, lower_is_better: bool) ->
 
 
 def _share(difference: float, of: float) -> str:
-    """In percent of a metric that is not 0."""
+    """A difference in percent of a metric that is not 0."""
     return f"{100 * difference / abs(of):.2g} %" if of else f"{difference:.2g}"
 
 

@@ -58,7 +58,7 @@ class Closure:
             keep()
 
     def noting_scaler(self, used: list[Any]) -> Callable[[], None]:
-        """To be called before a step: puts the scalers whose `scale` the step calls into a list."""
+        """Hook to call before a step: puts the scalers whose `scale` the step calls into a list."""
 
         def prepare() -> None:
             for scaler in self.scalers:

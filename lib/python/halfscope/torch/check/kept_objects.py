@@ -16,7 +16,7 @@ Keeper = Callable[[], Any]
 
 
 def keepers_of(objects: Iterable[Any], model: torch.nn.Module) -> list[Keeper]:
-    """For each object with a state of its own a function that brings it back as it is now."""
+    """Functions that bring each object with a state of its own back as it is now."""
     inside = {id(module) for module in model.modules()}
     found: list[Keeper] = []
     for each in objects:

@@ -55,7 +55,7 @@ def tried(subject: Subject, advice: ScaleAdvice, seconds: float) -> Tried:
 
 
 def confirmed(finding: Finding, first: Finding) -> Finding:
-    """With the reason of the doctor's finding, which has shown that the scale in use will not do."""
+    """The finding with the reason of the doctor's, which has shown that the scale in use will not do."""
     return replace(
         finding, change=finding.change.partition("; scale 1 would do too")[0], why=f"{first.why}; {finding.why}"
     )

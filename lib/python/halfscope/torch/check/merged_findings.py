@@ -13,7 +13,7 @@ _MOST = 3  # findings of a kind
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """In the order of the first of each line, of each change without a line, and of each kind."""
+    """One finding for each line, change without a line and kind, in the order of the first of each."""
     lines = _joined(findings, _line)
     return _shortened(_joined(lines, _change))
 

@@ -73,7 +73,7 @@ def _tensors(model: torch.nn.Module) -> Any:
 
 
 def _failed(error: Exception) -> Finding:
-    """On a step that ends with an error: the last line of the user's own source."""
+    """Finding on a step that ends with an error: the last line of the user's own source."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_own(frame.filename)]
     own = [frame for frame in frames if not is_of_library(frame.filename)]
     words = str(error).strip().splitlines()

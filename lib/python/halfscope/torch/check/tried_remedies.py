@@ -24,7 +24,7 @@ def is_healed(found: Diagnosis) -> bool:
 
 
 def findings_of(found: Diagnosis) -> list[Finding]:
-    """In the order of the step; round-off that no line explains comes last."""
+    """Findings in the order of the step; round-off that no line explains comes last."""
     told = [replace(advice, kind=advice.kind or UNHEALED, about=advice) for advice in found.findings]
     return [*told, _spread(found)] if found.spread else list(told)
 

@@ -17,7 +17,7 @@ _COUNTS = len(BlockCounts().numbers())
 
 
 class BlockCounter:
-    """For every block format."""
+    """Counter for every block format."""
 
     knows_scale = False
     unseen = (

@@ -20,7 +20,7 @@ _COUNTS = len(Histogram().numbers()) - 1  # the last one is max_abs, which does 
 
 
 class HistogramCounter:
-    """For every format of elements."""
+    """Counter for every format of elements."""
 
     knows_scale = True
     unseen = ""

@@ -151,7 +151,7 @@ class Observations:
             known.merge(histogram)
 
     def unscaled(self, role: str) -> dict[str, Histogram]:
-        """By tensor, without the loss scale; one that is no power of two counts as the nearest. Not to be changed."""
+        """Histograms by tensor, without the loss scale, rounded to a power of two. Not to be changed."""
         return {tensor: self._without_scale((kind, tensor)) for kind, tensor in self.histograms if kind == role}
 
     def all_unscaled(self) -> Iterator[tuple[tuple[str, str], Histogram]]:

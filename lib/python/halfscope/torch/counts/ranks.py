@@ -90,7 +90,7 @@ class Ranks:
         return key[0] in LAYER_ROLES or self.is_ours(key, owner)
 
     def owners_of_states(self, found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """By role and tensor, in the same order everywhere, the first rank that has it; an optimizer names its states.
+        """First rank that has each role and tensor, in the same order everywhere; an optimizer names its states.
 
         Some optimizers keep a parameter's state on one rank only.
         """
@@ -123,7 +123,7 @@ class Ranks:
 
 
 def ranks_of(given: Any, counted: Counted) -> Alone | Ranks:
-    """By watch's argument `ranks`: "together", "alone" or a process group."""
+    """Ranks that watch's argument `ranks` names: "together", "alone" or a process group."""
     if isinstance(given, str) and given not in ("together", "alone"):
         raise ValueError(f"watch: ranks={given!r}; give 'together', 'alone' or a process group")
     if given == "alone" or not (dist.is_available() and dist.is_initialized()):

@@ -52,7 +52,7 @@ def gradient_record(seen: Observations, scale: float) -> dict:
 
 
 def _counts(histogram: Histogram) -> dict:
-    """As histograms.jsonl has them, which leaves max_abs out."""
+    """Counts as histograms.jsonl has them, which leaves max_abs out."""
     record = histogram.record()
     del record["max_abs"]
     return record

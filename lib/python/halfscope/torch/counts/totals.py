@@ -93,7 +93,7 @@ class Totals:
             self._judged[key] = histogram.scaled(1.0)
 
     def histograms(self, role: str) -> dict[str, Histogram]:
-        """By tensor, copies."""
+        """Copies of the histograms by tensor."""
         return {tensor: found.scaled(1.0) for tensor, found in self.of[role].items()}
 
     def gradients(self) -> dict[tuple[str, str], Histogram]:
@@ -135,9 +135,9 @@ class Totals:
         return Explorer(data, self.advise_scale(), title)
 
     def flushed_before(self, role: str, tensor: str) -> str | None:
-        """The format in which the tensor came, where that has flushed already whatever the watched format flushes.
+        """The format in which the tensor came, if it has flushed already whatever the watched format flushes.
 
-        Also that of the gradients from which it was computed: those of a layer's weights from its output's.
+        For a weight gradient, also the format of the output gradient from which it was computed.
         """
         formats = self._formats[role, tensor]
         if role == "weight_gradient":

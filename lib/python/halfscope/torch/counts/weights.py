@@ -15,7 +15,7 @@ _NARROW = (torch.float16, torch.bfloat16)
 
 
 class Kept(NamedTuple):
-    """Where weights lay before a step."""
+    """Place of weights before a step."""
 
     region: Region
     shape: torch.Size
@@ -119,7 +119,7 @@ def _located(parameter: torch.Tensor) -> list[tuple[torch.Tensor, Region | None]
 
 
 def _laid_out(weights: torch.Tensor, kept: Kept) -> tuple[Region, torch.Tensor]:
-    """Where they lie in the order in which they lay before a step that replaced them, and what has to stay alive."""
+    """Place of weights in the order that they had before a step replaced them, and what has to stay alive."""
     for elements, region in _located(weights):
         if region is not None and elements.dtype is torch.float32 and elements.stride() == kept.strides:
             return region, elements

@@ -43,7 +43,7 @@ class Host:
         return cast.round(address_of_floats(near), near.numel(), name, **options)
 
     def cast_blocks(self, cast: Any, near: torch.Tensor, name: str, options: dict[str, Any]) -> Any:
-        """As `cast` does, of a matrix (..., summed axis), by a `_core.OperandCast`."""
+        """Casts a matrix (..., summed axis) by a `_core.OperandCast`, as `cast` does elements."""
         rows, columns = near.numel() // near.shape[-1], near.shape[-1]
         return cast.round(address_of_floats(near), rows, columns, name, **options)
 

@@ -104,7 +104,7 @@ def _float32(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """As float32, in int32: exact, but for float64, which is rounded to odd (see kernel/cast/convert.hpp)."""
+    """Bits as float32, in int32: exact, but for float64, which is rounded to odd (see kernel/cast/convert.hpp)."""
     nearest = tensor.float()
     bits = nearest.view(torch.int32)
     if tensor.dtype is not torch.float64:

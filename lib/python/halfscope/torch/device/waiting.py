@@ -32,7 +32,7 @@ Region = tuple[int, int, str]
 
 
 def region_of(tensor: torch.Tensor) -> Region | None:
-    """Where the elements lie, as `count_floats` and `KeptWeights` take them; valid as long as the tensor.
+    """Memory of the elements, as `count_floats` and `KeptWeights` take it; valid as long as the tensor.
 
     None of a tensor that is not in CPU memory, has gaps, has no memory, or is of a type that has to be converted.
     """
@@ -62,7 +62,7 @@ def _ratios(weights: torch.Tensor, updates: torch.Tensor, format: str) -> Histog
 
 
 def _updates_by_pytorch(weights: torch.Tensor, updates: torch.Tensor, format: str) -> UpdateCounters | torch.Tensor:
-    """On the host where PyTorch has no rounding to the format: the device is waited for."""
+    """Lost updates, counted on the host if PyTorch has no rounding to the format: the device is waited for."""
     if format in pytorch_bins.ROUNDED:
         return pytorch_bins.update_effect(weights, updates, format)
     return lost_updates(weights.cpu(), updates.cpu(), format)

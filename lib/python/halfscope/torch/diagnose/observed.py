@@ -63,7 +63,7 @@ def _ill(session: Session) -> tuple[Advice | None, int]:
 
 
 def _of_lost_digits(steps: Steps) -> list[Finding]:
-    """Where lost digits come before the first fault, whose FP32 number is no large one, they are its cause."""
+    """Lost digits that cause the first fault: they come before it, and its FP32 value is small."""
     faults = faults_of(steps.outcome)
     if not faults or faults[0].region == "forward" or faults[0].ratio >= 1:
         return []

@@ -24,17 +24,17 @@ class Recorder:
 
     @property
     def observers(self) -> tuple[Observer, ...]:
-        """In the order in which they are told; all ask the trail of faults, which is the last."""
+        """Observers in the order in which they are told; all ask the trail of faults, which is the last."""
         return self._inputs, self._angles, self.losses, self._output, self._faults
 
     @property
     def faults(self) -> list[Fault]:
-        """In the order in which they came."""
+        """Faults in the order in which they came."""
         return self._faults.found
 
     @property
     def inputs(self) -> dict[str, InputChange]:
-        """By the name of a tensor that the model was given or keeps."""
+        """Changes by the name of a tensor that the model was given or keeps."""
         return self._inputs.found
 
     @property

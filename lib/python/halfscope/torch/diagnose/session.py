@@ -88,7 +88,7 @@ class Session:
         return None if state == FP32 else Format.of(state)
 
     def run_with_fp32_state(self) -> Outcome | None:
-        """With weights and optimizer state in FP32; None where they have 16 bits themselves."""
+        """Outcome with weights and optimizer state in FP32; None if they have 16 bits themselves."""
         if self.is_half:
             return None
         return self.run(policy=self.policy.keeping_fp32([], ["master_weight", "optimizer_state"]))

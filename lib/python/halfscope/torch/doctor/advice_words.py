@@ -85,7 +85,7 @@ def _of_changes(about: Examination, remedy: Remedy, changes: list[Alarm]) -> Adv
 
 
 def _own_overflow(about: Examination) -> CallPlace | None:
-    """Where the script itself makes the first number that is not finite, as in a clip of gradients of its own."""
+    """Place at which the script itself makes the first number that is not finite, as in a clip of gradients."""
     log, origins = about.narrow.log, about.first.origins
     call = origins[0].call(log) if origins and not origins[0].is_backward else None
     return None if call is None or call.place in log.of_updates else call.place

@@ -105,7 +105,7 @@ class CallMode(TorchFunctionMode):
         return self.answers if self.mode.kind_of(tensor) is Numbers.NARROW else real
 
     def _backward(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """With this mode on, so that what activation checkpointing computes again has the same casts."""
+        """Backward pass with this mode on, so that what activation checkpointing computes again has the same casts."""
         if func is torch.Tensor.backward:
             names = ("gradient", "retain_graph", "create_graph", "inputs")
             given = {**dict(zip(names, args[1:])), **kwargs}

@@ -183,7 +183,7 @@ class Examination:
         return not changed.alarms(floor, HEALED)
 
     def _is_healed_again(self, again: Run, smaller: Run) -> bool:
-        """On smaller inputs, whose own floor is asked only where the first one does not explain what is left.
+        """Whether smaller inputs are healed too; their own floor is asked if the first one does not explain the rest.
 
         Gradients that cancel, as behind a norm, are round-off in any run of the format: these may stay amplified.
         """

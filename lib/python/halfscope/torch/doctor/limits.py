@@ -1,4 +1,4 @@
-"""From which length or size on a call overflows: the call with fewer terms, or with smaller operands, tried."""
+"""Length or size from which a call overflows, tried with fewer terms or smaller operands."""
 
 from __future__ import annotations
 

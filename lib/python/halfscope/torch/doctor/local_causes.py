@@ -49,7 +49,7 @@ class Cause:
 
 
 def causes_of(calls: list[Call], format: Format) -> list[Cause]:
-    """For each place, the first of each kind of thing that the format does there; those that harm most come first."""
+    """First cause of each kind at each place; the most harmful come first."""
     found: dict[tuple[CallPlace, str], Cause] = {}
     for call in calls:
         for cause in _causes(call, format):

@@ -184,7 +184,7 @@ class Program:
         return Numbers.NARROW
 
     def _add_noise(self, mode: RoundingMode, flat: torch.Tensor) -> None:
-        """To the elements that the format does not hold."""
+        """Adds noise to the elements that the format does not hold."""
         for part in flat.split(PART):
             held, noisy = part.clone(), part.clone()
             Rounder(self.format.name)(held)
@@ -220,7 +220,7 @@ class Program:
         return {tensor.dtype for tensor in self._weights.values()} & set(NARROW_TYPES)
 
     def run_as_it_is(self, types: set[torch.dtype]) -> None:
-        """From now on in the format that the script asks for itself, where it asks for it."""
+        """Runs from now on in the format that the script asks for itself, if it asks for one."""
         self.is_plain = False
         self.format = Format.of(next(name for name, type_ in TYPES.items() if type_ in types))
 

@@ -271,7 +271,7 @@ def _targets(rule: _Rule, args: tuple, kwargs: dict) -> Iterator[torch.Tensor]:
 
 
 def _promoted(kinds: list[tuple[Numbers, int]]) -> Numbers | None:
-    """As PyTorch promotes types: tensors without axes count only among themselves. None of no tensor."""
+    """Type to which PyTorch promotes: tensors without axes count only among themselves. None without tensors."""
     found = [kind for kind, axes in kinds if axes] or [kind for kind, _ in kinds]
     if not found:
         return None

@@ -177,7 +177,7 @@ class Expression:
         return named or (positional[position] if position is not None and position < len(positional) else None)
 
     def span(self, node: ast.expr) -> Span:
-        """Where a part of the call stands in the file."""
+        """Lines and columns of a part of the call in the file."""
         first = self.place.span
         shift = first.column - 1  # the text is parsed behind one bracket
         column = node.col_offset + (shift if node.lineno == 1 else 0)

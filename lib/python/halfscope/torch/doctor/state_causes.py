@@ -24,7 +24,7 @@ def state_words(about: Examination) -> str:
 
 
 def last_write(about: Examination, storages: Collection[int]) -> CallPlace | None:
-    """Where the step writes to one of these storages last."""
+    """Place at which the step writes to one of these storages last."""
     for call in reversed(about.narrow.log.calls):
         target = call.args[:1] if call.name.endswith("_") else call.kwargs.get("out")
         if any(storage_key(tensor) in storages for tensor in tensors_in(target)):

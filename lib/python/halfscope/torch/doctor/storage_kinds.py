@@ -21,7 +21,7 @@ class Numbers(Enum):
 
 
 class StorageKinds:
-    """By storage, as long as it lives."""
+    """Kind of numbers of each storage, as long as it lives."""
 
     UNPURGED = 4096  # so many without a search for storages that are gone
 

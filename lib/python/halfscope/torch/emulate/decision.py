@@ -67,7 +67,7 @@ class Decisions:
         return Decision(Precision.FP32 if is_wide else Precision.FORMAT)
 
     def of_backward(self, line: Operation, place: Place, args: tuple, forward: Forward | None) -> Decision:
-        """In the precision of the forward operation, where that is known."""
+        """Computes a gradient in the precision of its forward operation, if that is known."""
         if forward is None:
             is_wide = self._is_listed(line, place, args, autocast_list(line, self._policy))
             return Decision(Precision.FP32 if is_wide else Precision.FORMAT)

@@ -148,7 +148,7 @@ class Emulation(Reported):
     def first_overflow(self) -> FirstOverflow | None:
         """Step, tensor and role of the first number that is not finite; None where all are.
 
-        A gradient that overflowed at a loss scale is none where the scaler came down and then let a step be taken.
+        Overflows of gradients that a falling loss scale cured are not counted.
         """
         return self._found.book.first_overflow
 
@@ -192,7 +192,7 @@ class Emulation(Reported):
 
     @property
     def report(self) -> Report:
-        """In words what was rounded: casts by role, the first overflow, lost updates. A call prints it."""
+        """Roundings in words: casts by role, the first overflow, lost updates. A call prints it."""
         finding = self._finding()
         findings = [] if finding is None else [finding]
         return Report("emulate", (*findings, *lost_update_findings(self._policy, self._found.book)), text=self._words())
@@ -210,7 +210,7 @@ class Emulation(Reported):
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def _finding(self) -> Finding | None:
-        """On the first overflow: what to change, and why."""
+        """Finding on the first overflow: what to change, and why."""
         first, trail = self.first_overflow, self._found.trail
         if first is None:
             return None
@@ -244,14 +244,14 @@ class Emulation(Reported):
         return OperandTable(self._found.operands.rows)
 
     def casts(self) -> dict[tuple[str, str], CastTotals]:
-        """By role and tensor: the elements cast, and how many were flushed, made subnormal or overflowed.
+        """Elements cast by role and tensor, and how many were flushed, made subnormal or overflowed.
 
         Where nothing was trained these are the casts of evaluations, under `no_grad` or `inference_mode`.
         """
         return dict(self._found.book.casts())
 
     def histograms(self, role: str) -> dict[str, Histogram]:
-        """By tensor, all watched steps together, of the exact numbers before their rounding, without the loss scale.
+        """Exact numbers before their rounding, by tensor, of all watched steps together, without the loss scale.
 
         Raises ValueError for an unknown role.
         """
@@ -268,7 +268,7 @@ class Emulation(Reported):
         return self._judged_totals().explore(f"Gradients under {self._policy.name}")
 
     def _judged_totals(self) -> Totals:
-        """With what the compared steps say of gradients that are round-off alone."""
+        """Totals that know which gradients are round-off alone, by the compared steps."""
         self._found.totals.of_no_size = self._found.comparison.of_no_size()
         return self._found.totals
 

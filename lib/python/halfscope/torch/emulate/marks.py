@@ -37,7 +37,7 @@ class Mark:
 
 
 class Marks:
-    """By storage."""
+    """Marks of each storage."""
 
     UNPURGED = 1024  # so many without a search for those of storages that are gone
 

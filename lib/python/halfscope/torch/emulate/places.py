@@ -113,7 +113,7 @@ class Places:
         return name if number == 1 or (place.is_leaf and place.module) else f"{name}.{number}"
 
     def modules(self) -> list[tuple[str, torch.nn.Module]]:
-        """By name."""
+        """Modules with their names."""
         return list(self._modules.items())
 
     @property

@@ -113,7 +113,7 @@ class EmulatedTraining:
         self._halves = False  # whether weights are stored in 16 bits
 
     def _way_of_attention(self) -> Way:
-        """As asked; fused kernels are the CPU's, and have no products of operands in formats of their own."""
+        """Attention as asked; fused kernels are the CPU's, and have no products of operands in formats of their own."""
         asked = parse_attention(self._options.attention)
         if asked.kind != "fused":
             return asked

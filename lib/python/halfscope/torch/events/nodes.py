@@ -44,7 +44,7 @@ class Nodes:
         self._latest.setdefault(nodes_made() - 1, forward)
 
     def of(self, number: int | None) -> Forward | None:
-        """That of a node; None of one that was not noted."""
+        """Forward operation of a node; None if it was not noted."""
         if number is None:
             return None
         return self._latest.get(number) or self._before.get(number)

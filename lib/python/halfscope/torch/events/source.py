@@ -50,7 +50,7 @@ class Site:
 
 
 def current_site() -> Site | None:
-    """Where the operation under way is called; None where only PyTorch's own code is on the stack."""
+    """Line that calls the operation under way; None if only PyTorch's own code is on the stack."""
     frame, inner, call = caller(1), None, ()
     for _ in range(_DEEPEST):
         if frame is None:

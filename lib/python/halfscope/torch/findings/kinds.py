@@ -30,7 +30,7 @@ WORDS = {
 
 
 def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
-    """By the operation, once its operands are known to be finite in FP32."""
+    """Kind of a fault by its operation, once its operands are known to be finite in FP32."""
     operation = made.operation
     if any(operand.infinite for operand in operands):
         return "cast"

@@ -29,7 +29,7 @@ def seen_finding(fault: Fault, seen: str) -> Finding:
 
 
 def update_finding(names: list[str], optimizers: Iterable[Any], state: Format | None, sure: str) -> Finding:
-    """On weights that an update makes infinite or NaN; state: the optimizer's format, None of FP32."""
+    """Finding on weights that an update makes infinite or NaN; state: the optimizer's format, None for FP32."""
     lost = [
         (type(optimizer).__name__, group)
         for optimizer in optimizers

@@ -29,7 +29,7 @@ class Trail:
         self.made: dict[int, Made] = {}
 
     def note(self, ran: Call, site: Site | None) -> Made:
-        """The operation as those that use its result need to know it."""
+        """Notes an operation for later ones that use its result."""
         forward, place = ran.forward, ran.place
         constants: list[Constant] = []
         inputs: list[int] = []

@@ -103,6 +103,6 @@ def _forward(fault: Fault, others: list[Fault]) -> list[str]:
 
 
 def ill_words(name: str, tensor: torch.Tensor) -> str:
-    """On a tensor of a training's state that is not finite before a step; empty where it is."""
+    """Sentence on a tensor of a training's state that is not finite before a step; empty for a finite one."""
     bad = int((~tensor.isfinite()).sum())
     return f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step" if bad else ""

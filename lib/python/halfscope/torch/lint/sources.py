@@ -34,7 +34,7 @@ class Source:
 
 
 def source_of(module: torch.nn.Module) -> Source | None:
-    """That of the module's class; None of PyTorch's own modules, and of what is not Python."""
+    """Source of the module's class; None for PyTorch's own modules, and for code that is not Python."""
     kind = type(module)
     code = getattr(inspect.unwrap(kind.forward), "__code__", None)
     if kind.__module__.startswith("torch.") or not isinstance(code, CodeType):

@@ -50,7 +50,7 @@ def map_arguments(
 
 
 class Counterparts:
-    """By storage, so that views share them."""
+    """Counterparts by storage, so that views share them."""
 
     def __init__(self) -> None:
         self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}

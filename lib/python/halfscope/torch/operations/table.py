@@ -157,7 +157,7 @@ def parsed(text: str) -> Iterator[Operation]:
 
 
 def table_of(rows: Iterable[Operation]) -> dict[str, Operation]:
-    """By name. Raises ValueError for two rows of one operation."""
+    """Rows by name. Raises ValueError for two rows of one operation."""
     table: dict[str, Operation] = {}
     for row in rows:
         if row.name in table:

@@ -24,7 +24,7 @@ class Bisection(Reported):
 
     @property
     def rules(self) -> dict[str, Any]:
-        """For `emulate(rules=...)`."""
+        """Rules for `emulate(rules=...)`."""
         return rules_of(self.layers)
 
     @property

@@ -34,7 +34,7 @@ class Candidates:
         self._roles = [name for name, role in ROLES.items() if role in narrow]
 
     def of(self, units: str) -> list[str]:
-        """In the order of the model. Raises ValueError for other units than those of `UNITS`."""
+        """Candidates in the order of the model. Raises ValueError for units that `UNITS` lacks."""
         if units not in UNITS:
             raise ValueError(f"bisect: units={units!r}; give one of {', '.join(UNITS)}")
         if units == "products":
@@ -121,7 +121,7 @@ def _name_of(product: Product) -> str:
 
 
 def _operand_rules(names: Iterable[str]) -> dict[str, str]:
-    """By module, rules that leave the products among `names` in the formats of their roles."""
+    """Rules by module that leave the products among `names` in the formats of their roles."""
     rules: dict[str, str] = {}
     for name in names:
         address, at, module = name.partition(AT)

@@ -47,7 +47,7 @@ def errors_at(
     device_type: str | None = None,
     within: Callable[[], AbstractContextManager] | None = None,
 ) -> list[ScaleProbe]:
-    """As `probe_scales` has them; within: where a pass is computed, by default forward under FP16 autocast."""
+    """Errors of `probe_scales`; within: context of a pass, by default FP16 autocast."""
     scales = [float(scale) for scale in scales]
     if not scales or not all(0 < scale < float("inf") for scale in scales):
         raise ValueError(f"scales = {scales}: give positive numbers")
@@ -108,7 +108,7 @@ def _gradients_within(
 
 
 def _unscaled(gradient: torch.Tensor, scale: float) -> torch.Tensor:
-    """In float64; a sparse one with its zeros."""
+    """The gradient in float64; a sparse one with its zeros."""
     exact = gradient.detach().double()
     return (exact if exact.layout is torch.strided else exact.to_dense()) / scale
 

@@ -26,7 +26,7 @@ def optimizers_of(given: Any, door: str) -> list[Any]:
 
 
 def _innermost(optimizer: Any) -> Any:
-    """Wrappers step in the middle of accumulated gradients too, what they wrap does not."""
+    """The optimizer that a wrapper holds: a wrapper steps during accumulation too, the optimizer inside does not."""
     while isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
         optimizer = optimizer.optimizer
     return optimizer

@@ -11,7 +11,7 @@ from halfscope.torch.steps.run_folder import RunFolder
 
 
 class Sinks(NamedTuple):
-    """Where watched steps are written to."""
+    """Destinations of watched steps."""
 
     folder: RunFolder | None
     board: Board | None

@@ -70,7 +70,7 @@ class ScalerSteps:
         return [*skips, *self.optimizers.words(), *self._schedule(), *self._gradients()]
 
     def _without_end(self) -> list[str]:
-        """On a scale that has become infinite, or will."""
+        """Sentences on a scale that has become infinite, or will."""
         infinite = next((step for step, scale in self.skipped if scale == math.inf), None)
         if infinite is not None:
             return [

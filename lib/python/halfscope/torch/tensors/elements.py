@@ -64,7 +64,7 @@ def holds_elements(tensor: torch.Tensor) -> bool:
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """As `dense`, in CPU memory; no copy where the elements are there already."""
+    """Elements as `dense` has them, in CPU memory; no copy if they are there already."""
     return dense(tensor).cpu()
 
 
@@ -80,7 +80,7 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def address_of_floats(tensor: torch.Tensor) -> int:
-    """Where the compiled module reads and writes a float32 tensor without gaps.
+    """Address at which the compiled module reads and writes a float32 tensor without gaps.
 
     Raises TypeError for another type, beyond whose memory it would write.
     """

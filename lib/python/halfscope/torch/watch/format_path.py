@@ -43,7 +43,7 @@ class Beside(Ran):
 
     @property
     def judged(self) -> Any:
-        """That of the format."""
+        """Result in the format, which is judged."""
         return self.in_format.result
 
     @classmethod

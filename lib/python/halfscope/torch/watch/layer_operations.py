@@ -32,7 +32,7 @@ class LayerOperations:
         return type(module) in _KNOWN
 
     def hook(self, module: nn.Module) -> Any:
-        """For a watched step; `after` is to be called after each pass, one that fails too."""
+        """Hook for a watched step; `after` is to be called after each pass, one that fails too."""
         return module.register_forward_pre_hook(WeakHook(self._before))
 
     def begin(self) -> None:
@@ -55,7 +55,7 @@ class LayerOperations:
 
 
 def operation_of_layer(module: Any) -> str:
-    """As the dispatcher has it; empty where it selects or moves numbers."""
+    """Name of the dispatcher; empty for a layer that selects or moves numbers."""
     kind = type(module)
     if kind is nn.Linear:
         return "mm" if parameters_in(module)["bias"] is None else "addmm"
@@ -63,7 +63,7 @@ def operation_of_layer(module: Any) -> str:
 
 
 def arguments_of_layer(operation: str, module: Any, given: torch.Tensor) -> tuple:
-    """In the order of the operation's."""
+    """Arguments in the operation's order."""
     if operation == "addmm":
         return module.bias, given, module.weight
     if not operation:

@@ -29,7 +29,7 @@ class Layers:
         self._operations = operations
 
     def named(self) -> dict[str, torch.nn.Module]:
-        """By name, as the model is now."""
+        """Modules by name, as the model is now."""
         return {name: module for name, module in self._model.named_modules() if self._choice.has_layer(name, module)}
 
     def unseen(self) -> list[str]:
@@ -41,7 +41,7 @@ class Layers:
         return any(map(is_compiled, self._model.modules()))
 
     def hook(self) -> None:
-        """For a watched step; a hook costs a layer its short way to `forward`: no other step has one."""
+        """Hooks for a watched step; a hook costs a layer its short way to `forward`: no other step has one."""
         for name, module in self.named().items():
             if module not in self._hooks:
                 self._hooks[module] = self._hooks_of(name, module)

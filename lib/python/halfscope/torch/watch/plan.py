@@ -34,7 +34,7 @@ class Plan:
 
     @property
     def format(self) -> str:
-        """By its own name."""
+        """Name of the format."""
         return self.counter.format
 
 

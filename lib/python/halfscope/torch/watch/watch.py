@@ -161,7 +161,7 @@ class Watch(Reported):
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
 
     def histograms(self, role: str = "weight_gradient") -> dict[str, Histogram]:
-        """By tensor, all watched steps together, without the loss scale.
+        """Histograms by tensor, of all watched steps together, without the loss scale.
 
         role: "activation", "activation_gradient", "weight_gradient" (in the backward pass), "optimizer_gradient"
         (where the optimizer got another one, such as a clipped one), "update_ratio" for |update / weight|, or

@@ -136,14 +136,14 @@ class WatchedFaults:
 
     @property
     def finding(self) -> Finding | None:
-        """On the first operation that the format would make infinite or NaN."""
+        """Finding on the first operation that the format would make infinite or NaN."""
         if not self.by_place:
             return None
         step, fault = next(iter(self.by_place.values()))
         return seen_finding(fault, _SEEN.format(step))
 
     def words(self) -> list[str]:
-        """A sentence on those between layers."""
+        """A sentence on the faults between layers."""
         between = [fault for _, fault in self.by_place.values() if fault.made.module is None]
         if not between:
             return []

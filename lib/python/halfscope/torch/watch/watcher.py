@@ -26,7 +26,7 @@ from halfscope.torch.weak_hooks import WeakHook
 
 
 class Book(NamedTuple):
-    """Where the observations of a step go when it ends."""
+    """Destination of a step's observations when it ends."""
 
     ranks: Alone | Ranks
     totals: Totals

@@ -156,7 +156,7 @@ class Faults(Trail, Observer):
         return fault
 
     def _fault_forward(self, made: Made) -> Fault | None:
-        """That of the operation in the forward pass."""
+        """Fault of the operation in the forward pass."""
         return next((each for each in self.found if each.region == "forward" and each.made.row == made.row), None)
 
 

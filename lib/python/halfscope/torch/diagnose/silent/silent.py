@@ -54,7 +54,7 @@ class Silent:
 
 
 def findings_of(table: Iterable[Silent], steps: Steps) -> list[Finding]:
-    """In the order of the table."""
+    """Findings in the order of the table."""
     findings: list[Finding] = []
     for line in table:
         if line.unless and any(finding.kind == line.unless for finding in findings):
@@ -77,7 +77,7 @@ def seen_of(table: Iterable[Silent], steps: Steps) -> list[str]:
 
 
 def _told(finding: Finding) -> Finding:
-    """With the cause in place of a change that was not tried, or that did not help."""
+    """The finding with its cause in place of a change that was not tried or did not help."""
     if finding.sure.startswith("tried"):
         return finding
     cause = finding.why.removesuffix(".")

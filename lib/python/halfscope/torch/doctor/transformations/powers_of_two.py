@@ -37,7 +37,7 @@ _HOMOGENEOUS = (
 
 
 def powers_of_two(group: Group) -> Iterator[Candidate]:
-    """At each call near the group whose result overflows."""
+    """Candidates at each call near the group whose result overflows."""
     largest = group.about.program.format.largest
     for call in group.near():
         if plain_name(call) not in _HOMOGENEOUS or not call.args or not isinstance(call.args[0], torch.Tensor):

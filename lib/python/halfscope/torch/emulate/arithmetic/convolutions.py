@@ -73,7 +73,7 @@ def forward(
     product: Product, images: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int],
     padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
 ) -> torch.Tensor:  # fmt: skip
-    """As torch.ops.aten.convolution has it."""
+    """The operation torch.ops.aten.convolution."""
     axes = images.dim() - 2
     geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))
     if transposed:
@@ -88,7 +88,7 @@ def backward(
     stride: list[int], padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int],
     groups: int, output_mask: list[bool],
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
-    """As torch.ops.aten.convolution_backward has it."""
+    """The operation torch.ops.aten.convolution_backward."""
     del bias_sizes, output_padding
     axes = images.dim() - 2
     geometry = Geometry(tuple(weight.shape[2:]), _each(stride, axes), _each(padding, axes), _each(dilation, axes))

@@ -16,7 +16,7 @@ from halfscope.torch.weak_hooks import WeakHook
 
 @dataclass
 class Additions:
-    """To elements of gradients: those that were not zero, and of these the ones that changed nothing."""
+    """Additions to elements of gradients: those that were not zero, and among these the ones that changed nothing."""
 
     nonzero: int = 0
     lost: int = 0

@@ -12,7 +12,7 @@ Rule = Callable[..., torch.Tensor]
 
 
 def rule_of(operation: str) -> Rule | None:
-    """By name in the table of operations, whether in place or not."""
+    """Rule of an operation by its name in the table, whether in place or not."""
     return _RULES.get(operation)
 
 

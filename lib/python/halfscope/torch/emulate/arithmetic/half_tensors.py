@@ -91,7 +91,7 @@ class HalfTensors:
         return None if rule is None else rule(kind, *args, **options)
 
     def _attention(self, kind: torch.dtype, place: Place | None) -> TiledAttention:
-        """With probabilities and the gradients of scores rounded to the tensors' own type."""
+        """Attention with probabilities and the gradients of scores rounded to the tensors' own type."""
 
         def rounding(role: str) -> Callable[[torch.Tensor, str], torch.Tensor]:
             def narrow(tensor: torch.Tensor, name: str) -> torch.Tensor:
@@ -182,7 +182,7 @@ def _result_types(line: Operation, args: tuple, kwargs: dict[str, Any]) -> list[
 
 
 def _promoted(args: tuple, kwargs: dict[str, Any]) -> torch.dtype:
-    """As PyTorch promotes: an explicit type, else the widest of the tensors, those without axes counting less."""
+    """Type to which PyTorch promotes: an explicit one, else the tensors' widest, those without axes counting less."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.dtype):
             return value
@@ -195,7 +195,7 @@ def _promoted(args: tuple, kwargs: dict[str, Any]) -> torch.dtype:
 
 
 def _check_one_type(line: Operation, args: tuple) -> None:
-    """As PyTorch does; widened operands would not show it."""
+    """Refuses operands of two types, as PyTorch does; widened operands would not show it."""
     kinds = sorted({str(tensor.dtype) for tensor in _tensors(args)})
     if len(kinds) > 1:
         raise RuntimeError(f"emulate: {line.name} of {' and '.join(kinds)}; the operands of a product have one type")

@@ -86,7 +86,7 @@ class Operands:
         return self._copy(tensor, wanted, role, name)
 
     def _gradient_name(self, line: Operation, place: Place) -> str:
-        """That of the tensor whose gradient it is."""
+        """Name of the tensor whose gradient it is."""
         forward = self._places.forward()
         return place.tensor(line.name.removesuffix("_backward")) if forward is None else forward.tensor
 

@@ -72,7 +72,7 @@ class OwnCasts(TorchFunctionMode):
             self._is_casting = False
 
     def _type_of_format(self, place: Place) -> torch.dtype | None:
-        """That of 16 bits which stands for the activations' format; None of other formats."""
+        """Type of 16 bits that stands for the activations' format; None for other formats."""
         quantizer = place.formats.activation
         if quantizer not in self._types:
             self._types[quantizer] = TYPES.get(quantizer.partition("/")[0])
@@ -156,7 +156,7 @@ class OwnCasts(TorchFunctionMode):
         return self._applied(result, False) if half is None else result.to(half)
 
     def _rms_norm(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """In FP32 with one rounding, as a GPU's kernel: on a CPU PyTorch composes it of operations."""
+        """Norm in FP32 with one rounding, as a GPU's kernel: on a CPU PyTorch composes it of operations."""
         wide = tuple(self._widened(value) for value in args), {key: self._widened(kwargs[key]) for key in kwargs}
         result = func(*wide[0], **wide[1])
         if result.dtype is not _WIDE or (self._policy.fp32_parameters and self._policy.list_of("layer_norm") == "deny"):

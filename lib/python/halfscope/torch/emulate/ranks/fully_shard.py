@@ -202,5 +202,5 @@ def _check_mesh(parameters: Iterable[ShardedParameter]) -> None:
 
 
 def parameter_name(module: str, own_name: str) -> str:
-    """As `named_parameters` has it; `module` is empty of the model itself."""
+    """Name in `named_parameters`; `module` is empty for the model itself."""
     return f"{module}.{own_name}" if module else own_name

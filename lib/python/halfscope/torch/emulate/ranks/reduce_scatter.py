@@ -96,7 +96,7 @@ class ReduceScatter:
 
 
 def divisors(quantizer: str, ranks: int) -> tuple[float, float]:
-    """By what FSDP2 divides gradients before and after the sum; NCCL's average of BF16 divides before.
+    """Divisors of FSDP2 before and after the sum; NCCL's average of BF16 divides before.
 
     FP16 and narrower formats are divided by a power of two near the root of the ranks before, by the rest after.
     """

@@ -29,7 +29,7 @@ class _Told:
 
 
 def add_up(book: Book, group: Any) -> None:
-    """At the end of a step, on all ranks: puts the sums in the place of what this rank has counted of its shards.
+    """Puts the sums over all ranks in the place of what this rank has counted of its shards, at a step's end.
 
     Rounded weights, which all ranks have alike, and what each rank computes of its own batch stay this rank's.
     """

@@ -16,7 +16,7 @@ from halfscope.torch.tensors.storages import stored
 
 GRADIENT = "weight_gradient"
 _BEYOND = 3.0  # times the floor
-_FEWEST = 32  # elements, of fewer ones one draw of roundings says little
+_FEWEST = 32  # elements; fewer are not judged: one draw of roundings says little about them
 
 
 @dataclass
@@ -106,11 +106,11 @@ class Comparison:
         self.instead: dict[int, int] = {}  # steps that were compared in place of skipped ones
 
     def difference(self, step: int, role: str, tensor: str) -> Difference:
-        """That of a tensor, which begins with nothing."""
+        """Difference of a tensor, at first empty."""
         return self._found.setdefault((step, role, tensor), Difference(step, role, tensor))
 
     def cancellation(self, region: str, name: str, operation: str) -> Cancellation:
-        """That of a product, which begins with nothing; the products of a backward pass together."""
+        """Cancellation of a product, at first empty; the products of a backward pass together."""
         return self._products.setdefault((region, name), Cancellation(operation))
 
     def cancellations(self) -> dict[tuple[str, str], float]:

@@ -130,7 +130,7 @@ def _words_on_weights(found: list[ZeroCounts]) -> list[str]:
 
 
 def _words_on_operands(found: list[ZeroCounts]) -> list[str]:
-    """Where the formats flushed gradients of products of two activations."""
+    """A sentence on gradients of products of two activations that the formats flushed."""
     if not any(each.by_format for each in found):
         return []
     zeros, elements = sum(each.zeros for each in found), sum(each.elements for each in found)

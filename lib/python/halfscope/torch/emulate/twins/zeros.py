@@ -1,4 +1,4 @@
-"""Causes of the zeros of weight gradients: each backward operation asked again with fewer casts.
+"""Causes of the zeros of weight gradients: each backward operation is computed again with fewer casts.
 
 The stages are in the order of the data: 0 no cast, 1 casts of the forward pass, 2 casts of later layers' gradients, 3
 the cast of the operand gradient, 4 the formats of the product's operands, where they have any. The cause of a zero is
