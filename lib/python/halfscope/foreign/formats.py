@@ -13,7 +13,7 @@ from halfscope.foreign import distributed_folder, hdf5_file, onnx_file, zero_sha
 
 
 @dataclass(frozen=True)
-class Found:
+class ForeignContent:
     """Arrays by name, and the other content of the file by name, with the reason why it is left out."""
 
     tensors: Mapping[str, Any]
@@ -47,7 +47,7 @@ def foreign_format(path: str | os.PathLike[str]) -> ForeignFormat | None:
     return next((format for format in FORMATS if place.exists() and format.is_of(place)), None)
 
 
-def read_foreign(path: str | os.PathLike[str], format: ForeignFormat) -> Found:
+def read_foreign(path: str | os.PathLike[str], format: ForeignFormat) -> ForeignContent:
     """Raises ValueError, in one line with the path, where the package is not installed, and of a damaged file."""
     if importlib.util.find_spec(format.package) is None:
         raise ValueError(
@@ -55,7 +55,7 @@ def read_foreign(path: str | os.PathLike[str], format: ForeignFormat) -> Found:
             f"pip install {format.package}"
         )
     try:
-        return Found(*format.read(Path(path)))
+        return ForeignContent(*format.read(Path(path)))
     except Exception as error:  # whatever the package raises of a damaged file
         why = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{os.fspath(path)}: not read as {format.title}: {why}") from error

@@ -15,7 +15,7 @@ from halfscope.torch.private import sparse_values
 
 
 @dataclass
-class _Seen:
+class _ScaledGradients:
     """Weight gradients of one optimizer, times the scale."""
 
     finite: bool = True
@@ -24,7 +24,7 @@ class _Seen:
     stepped: bool = False
     gradients: int = 0  # how many parameters have one
 
-    def add(self, other: _Seen) -> None:
+    def add(self, other: _ScaledGradients) -> None:
         self.finite = self.finite and other.finite
         self.max_abs = max(self.max_abs, other.max_abs)
         if self.histogram is not None and other.histogram is not None:
@@ -51,7 +51,7 @@ class GradScaler:
         if self._scaler.name in inside_backward:
             raise ValueError(f"GradScaler: {self._scaler.name} scales inside the backward pass; give another")
         self._enabled = enabled
-        self._seen: dict[int, _Seen] = {}  # by optimizer, since the last update
+        self._seen: dict[int, _ScaledGradients] = {}  # by optimizer, since the last update
 
     def scale(self, outputs: Any) -> Any:
         """`outputs`, a tensor or an iterable of them, times the scale."""
@@ -151,12 +151,12 @@ class GradScaler:
     def _factor(self, device: torch.device) -> torch.Tensor:
         return torch.full((), self._scaler.scale, dtype=torch.float32, device=device)
 
-    def _look_at(self, gradients: list[torch.Tensor]) -> _Seen:
+    def _look_at(self, gradients: list[torch.Tensor]) -> _ScaledGradients:
         """Looks at gradients as closely as the rule does."""
         if self._scaler.needs == "none":
-            return _Seen()
+            return _ScaledGradients()
         largest = _largest(gradients)
-        seen = _Seen(finite=math.isfinite(largest), max_abs=largest)
+        seen = _ScaledGradients(finite=math.isfinite(largest), max_abs=largest)
         if self._scaler.needs == "histogram":
             _core.set_thread_count(torch.get_num_threads())
             seen.histogram = Histogram()

@@ -39,19 +39,19 @@ def scale_words(subject: Subject, step: Fp32Step) -> str:
 
 
 @dataclass(frozen=True)
-class Tried:
+class ScaleTrial:
     """The finding on a scale, with what became of the step at it."""
 
     finding: Finding
     is_healed: bool
 
 
-def tried(subject: Subject, advice: ScaleAdvice, seconds: float) -> Tried:
+def tried(subject: Subject, advice: ScaleAdvice, seconds: float) -> ScaleTrial:
     """Computes the step at the advised scale, where it can be set from outside."""
     finding, log2 = advice.report.findings[0], advice.recommended_scale_log2
     alarms = None if log2 is None else _alarms_at(subject, 2.0**log2, seconds)
     words = _UNTRIED if alarms is None or log2 is None else _words(alarms, log2)
-    return Tried(replace(finding, sure="; ".join(filter(None, [words, finding.sure]))), alarms == [])
+    return ScaleTrial(replace(finding, sure="; ".join(filter(None, [words, finding.sure]))), alarms == [])
 
 
 def confirmed(finding: Finding, first: Finding) -> Finding:

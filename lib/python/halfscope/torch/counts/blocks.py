@@ -10,7 +10,7 @@ import torch
 from halfscope import BlockCounts, count_blocks
 from halfscope.results.json_files import finite_or_none
 from halfscope.torch.counts.block_table import COUNTED, BlockRow
-from halfscope.torch.counts.counter import Canvas, Seen
+from halfscope.torch.counts.counter import Canvas, StepCounts
 from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.tensors.elements import Unreadable, format_of, on_host
 
@@ -103,5 +103,5 @@ class BlockWeights:
     def release(self) -> None:
         """Nothing."""
 
-    def count_updates(self, seen: Seen) -> None:
+    def count_updates(self, seen: StepCounts) -> None:
         seen.count_all(WEIGHT, dict(self.parameters), 1.0)

@@ -20,7 +20,7 @@ class Canvas(Protocol):
     def histogram(self, name: str, histogram: Histogram, step: int) -> None: ...
 
 
-class Seen(Protocol):
+class StepCounts(Protocol):
     """Counts of one training step."""
 
     format: str
@@ -76,7 +76,7 @@ class Counter(Protocol):
     knows_scale: bool  # whether the counts tell of loss scales, and single operations are judged in the format
     unseen: str  # the extent of the look, where that is another one than the histograms'
 
-    def observe(self) -> Seen:
+    def observe(self) -> StepCounts:
         """Counts of a step that begins."""
 
     def weights(self, owned: dict[str, torch.nn.Parameter]) -> Weights: ...

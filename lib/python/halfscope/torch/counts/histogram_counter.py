@@ -9,7 +9,7 @@ from halfscope import Histogram, UpdateCounters, _core
 from halfscope.formats import describe
 from halfscope.results.loss_scales import GRADIENTS
 from halfscope.torch.counts.histogram_words import Circumstances, verdict
-from halfscope.torch.counts.histograms import Observations, Stalled
+from halfscope.torch.counts.histograms import Observations, StalledWeights
 from halfscope.torch.counts.ranks import Ranks
 from halfscope.torch.counts.totals import Totals
 from halfscope.torch.counts.weights import Weights
@@ -110,7 +110,7 @@ def _put_updates(seen: Observations, name: str, block: np.ndarray) -> None:
             )  # fmt: skip
             seen.updates[name] = seen.updates[name] + found if name in seen.updates else found
         if code:
-            known = seen.stalled.get(name, Stalled("", 0, 0))
-            seen.stalled[name] = Stalled(
+            known = seen.stalled.get(name, StalledWeights("", 0, 0))
+            seen.stalled[name] = StalledWeights(
                 _FORMATS[code - 1], known.with_gradient + int(with_gradient), known.unmoved + int(unmoved)
             )

@@ -26,7 +26,7 @@ OPTIMIZER_STATE = "optimizer_state"
 
 
 @dataclass(frozen=True)
-class Stalled:
+class StalledWeights:
     """Weights of 16 bits over a step: how many have a gradient other than zero, and how many of these stayed."""
 
     format: str
@@ -44,7 +44,7 @@ class Observations:
     scales: dict[tuple[str, str], float] = field(default_factory=dict)  # the loss scale that the numbers carry
     formats: dict[tuple[str, str], str] = field(default_factory=dict)  # formats in which the tensors came
     updates: dict[str, UpdateCounters] = field(default_factory=dict)  # by parameter
-    stalled: dict[str, Stalled] = field(default_factory=dict)  # by parameter of 16 bits
+    stalled: dict[str, StalledWeights] = field(default_factory=dict)  # by parameter of 16 bits
     unreadable: dict[str, str] = field(default_factory=dict)  # by tensor: why it was not counted
     _waiting: Waiting = field(default_factory=Waiting)
     _rounds: Counter = field(default_factory=Counter)  # how often a tensor was counted anew
@@ -103,7 +103,9 @@ class Observations:
         """stays: by element whether the weight stayed; `gradient` is the one that the optimizer had."""
         moving = gradient != 0
         numbers = torch.stack([moving.sum(), (moving & stays).sum()])
-        self._waiting.add(numbers, lambda found: self.stalled.update({parameter: Stalled(format, *map(int, found))}))
+        self._waiting.add(
+            numbers, lambda found: self.stalled.update({parameter: StalledWeights(format, *map(int, found))})
+        )
 
     def finish(self) -> None:
         """Fetches what was counted on devices: until then it is not among the histograms and updates.

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.counts.counter import Seen
+from halfscope.torch.counts.counter import StepCounts
 from halfscope.torch.counts.histograms import OPTIMIZER_STATE
 
 
@@ -20,7 +20,7 @@ class OptimizerStates:
     def __init__(self, optimizer: Any, parameters: dict[str, torch.nn.Parameter]) -> None:
         self._optimizer, self._parameters = optimizer, parameters
 
-    def count(self, seen: Seen) -> None:
+    def count(self, seen: StepCounts) -> None:
         """Each tensor under the parameter's name and its own: "fc.weight.exp_avg"."""
         seen.count_all(OPTIMIZER_STATE, self._tensors(), 1.0)
 

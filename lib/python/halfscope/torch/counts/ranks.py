@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from halfscope.torch.counts.counter import Counter, Seen
+from halfscope.torch.counts.counter import Counter, StepCounts
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE
 from halfscope.torch.private import default_store, is_of_fully_shard
 
@@ -31,11 +31,11 @@ class Alone:
 
     size, first = 1, True
 
-    def merge(self, seen: Seen, scale: float) -> None:
+    def merge(self, seen: StepCounts, scale: float) -> None:
         """Nothing: the counts are whole."""
 
 
-class Counted(NamedTuple):
+class CountedRoles(NamedTuple):
     """Roles that every rank counts, and the way in which it does."""
 
     layers: list[str]
@@ -47,7 +47,7 @@ class Counted(NamedTuple):
 class Ranks:
     """The processes of a group, each of which watches its own copy, or its own shards, of the same model."""
 
-    def __init__(self, group: Any, counted: Counted) -> None:
+    def __init__(self, group: Any, counted: CountedRoles) -> None:
         """Raises ValueError where another rank does not watch, or watches a model with other names."""
         self._group = group
         self.size, self.rank = dist.get_world_size(group), dist.get_rank(group)
@@ -77,7 +77,7 @@ class Ranks:
         if any(store.get(key).decode() != digest for key in keys):
             raise ValueError("watch: the ranks watch other layers, or for other formats or roles; give ranks='alone'")
 
-    def merge(self, seen: Seen, scale: float) -> None:
+    def merge(self, seen: StepCounts, scale: float) -> None:
         """Puts the counts of all ranks in the place of this rank's: one all_reduce. `scale` is the step's.
 
         Counts of layers add up, and those of shards (DTensors). Copies of a parameter have the same gradients and
@@ -122,7 +122,7 @@ class Ranks:
         return [part.reshape(table.shape) for part, table in zip(parts, tables)]
 
 
-def ranks_of(given: Any, counted: Counted) -> Alone | Ranks:
+def ranks_of(given: Any, counted: CountedRoles) -> Alone | Ranks:
     """Ranks that watch's argument `ranks` names: "together", "alone" or a process group."""
     if isinstance(given, str) and given not in ("together", "alone"):
         raise ValueError(f"watch: ranks={given!r}; give 'together', 'alone' or a process group")

@@ -12,7 +12,7 @@ from halfscope._core import ExplorerData
 from halfscope.formats import describe
 from halfscope.results.loss_scales import GRADIENTS, gradient_name
 from halfscope.torch.counts.histogram_sums import together
-from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, Stalled
+from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE, Observations, StalledWeights
 
 ROLES = ("activation", *GRADIENTS, AT_OPTIMIZER, "update_ratio", OPTIMIZER_STATE)
 NO_SIZE = 2.0**-16  # below this part of its layer's largest gradient FP32 has no correct digits of it left
@@ -30,7 +30,7 @@ class Totals:
         self.of: dict[str, dict[str, Histogram]] = defaultdict(dict)  # by role and tensor; not to be changed
         self.steps = self.nonzero_updates = self.lost_updates = 0
         self.changed_steps = 0  # in which weight gradients were changed before the optimizer got them
-        self.stalled: dict[str, Stalled] = {}  # by format
+        self.stalled: dict[str, StalledWeights] = {}  # by format
         self.unreadable: dict[str, str] = {}  # by tensor
         self.of_no_size: set[str] = set()  # weight gradients that a comparison with FP32 has found to be round-off
         self._formats: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -50,8 +50,8 @@ class Totals:
             self.nonzero_updates += counters.nonzero
             self.lost_updates += counters.lost
         for found in seen.stalled.values():
-            known_stalled = self.stalled.get(found.format, Stalled(found.format, 0, 0))
-            self.stalled[found.format] = Stalled(
+            known_stalled = self.stalled.get(found.format, StalledWeights(found.format, 0, 0))
+            self.stalled[found.format] = StalledWeights(
                 found.format, known_stalled.with_gradient + found.with_gradient, known_stalled.unmoved + found.unmoved
             )
         self.unreadable |= seen.unreadable

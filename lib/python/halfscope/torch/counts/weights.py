@@ -14,7 +14,7 @@ from halfscope.torch.tensors.elements import Unreadable, elements_of, format_of
 _NARROW = (torch.float16, torch.bfloat16)
 
 
-class Kept(NamedTuple):
+class WeightPlace(NamedTuple):
     """Place of weights before a step."""
 
     region: Region
@@ -34,7 +34,7 @@ class Weights:
 
     def release(self) -> None:
         """Gives the memory of the copies back."""
-        self._plain: dict[str, Kept] = {}  # weights of the latest step, by name
+        self._plain: dict[str, WeightPlace] = {}  # weights of the latest step, by name
         self._others: list[str] = []
         self._narrow: list[str] = []
         self._kept = KeptWeights()
@@ -51,7 +51,7 @@ class Weights:
                 if region is None or elements.dtype is not torch.float32:
                     others[name] = elements.detach()
                 else:
-                    self._plain[name] = Kept(region, elements.shape, elements.stride())
+                    self._plain[name] = WeightPlace(region, elements.shape, elements.stride())
         self._kept.keep([kept.region for kept in self._plain.values()])
         self._narrow = [name for name, weights in others.items() if weights.dtype in _NARROW]
         self._others = [name for name in others if name not in self._narrow]
@@ -118,7 +118,7 @@ def _located(parameter: torch.Tensor) -> list[tuple[torch.Tensor, Region | None]
     return [(elements, region_of(elements)) for elements in _readable(parameter)]
 
 
-def _laid_out(weights: torch.Tensor, kept: Kept) -> tuple[Region, torch.Tensor]:
+def _laid_out(weights: torch.Tensor, kept: WeightPlace) -> tuple[Region, torch.Tensor]:
     """Place of weights in the order that they had before a step replaced them, and what has to stay alive."""
     for elements, region in _located(weights):
         if region is not None and elements.dtype is torch.float32 and elements.stride() == kept.strides:

@@ -9,7 +9,7 @@ from halfscope.torch.diagnose.observers.inputs import InputChange, Inputs
 from halfscope.torch.diagnose.observers.losses import Losses
 from halfscope.torch.diagnose.observers.output import Output
 from halfscope.torch.events.observer import Observer
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 
 
 class Recorder:
@@ -38,12 +38,12 @@ class Recorder:
         return self._inputs.found
 
     @property
-    def phases(self) -> list[tuple[Made, float, list[Made]]]:
+    def phases(self) -> list[tuple[OperationNote, float, list[OperationNote]]]:
         """Absolute errors of angles, with the operations before them."""
         return self._angles.phases
 
     @property
-    def log_softmax_error(self) -> tuple[float, list[Made]] | None:
+    def log_softmax_error(self) -> tuple[float, list[OperationNote]] | None:
         return self._angles.log_softmax_error
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from halfscope.torch.diagnose.session import Outcome, Session
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 from halfscope.torch.findings.finding import Finding, called
 from halfscope.torch.findings.magnitudes import NEAR
 from halfscope.torch.findings.sentences import finding_of
@@ -84,7 +84,7 @@ def _candidates(fault: Fault) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _together(first: Made, last: Made, every: list[Made]) -> tuple[str, list[str]]:
+def _together(first: OperationNote, last: OperationNote, every: list[OperationNote]) -> tuple[str, list[str]]:
     where = f" ({first.site})" if first.site is not None and str(first.site) != str(last.site) else ""
     rows = list(dict.fromkeys([first.row, last.row, *(made.row for made in every)]))
     return f"compute {called(first.operation)}{where} to {called(last.operation)} in FP32", rows

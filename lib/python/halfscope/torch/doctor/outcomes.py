@@ -32,7 +32,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Ended:
+class Ending:
     """A step as it ended.
 
     start: weights and buffers before it. unscale: factor of the gradients. names: of tensors that are not the model's,
@@ -47,7 +47,7 @@ class Ended:
     names: dict[int, str]
 
 
-def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) -> Outcome:
+def outcome_of(ended: Ending, model: torch.nn.Module, outer: dict[int, Outer]) -> Outcome:
     """outer: storages from outside of the run that it touched."""
     loss = ended.loss
     found = Outcome(None if loss is None else float(loss.detach().sum()))
@@ -65,7 +65,7 @@ def outcome_of(ended: Ended, model: torch.nn.Module, outer: dict[int, Outer]) ->
     return found
 
 
-def _changes(ended: Ended, state: dict[str, torch.Tensor], outer: dict[int, Outer]) -> dict[str, torch.Tensor]:
+def _changes(ended: Ending, state: dict[str, torch.Tensor], outer: dict[int, Outer]) -> dict[str, torch.Tensor]:
     """After minus before, of what the step wrote to."""
     found, known = {}, set()
     for name, tensor in state.items():

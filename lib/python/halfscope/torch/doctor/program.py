@@ -18,7 +18,7 @@ from halfscope.torch.doctor.calls import CallPlan
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
-from halfscope.torch.doctor.outcomes import Ended, Outcome, loss_in, outcome_of
+from halfscope.torch.doctor.outcomes import Ending, Outcome, loss_in, outcome_of
 from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
@@ -129,7 +129,7 @@ class Program:
                 stack.enter_context(calls)
                 result = self.step()
                 loss = self._finish(result, trial)
-            ended = Ended(loss, result, outputs, start, 1 / self._scale(trial), self._names_outside)
+            ended = Ending(loss, result, outputs, start, 1 / self._scale(trial), self._names_outside)
             outer = {log.origin(key): kept for key, kept in mode.outer.items()}
             outcome = outcome_of(ended, self.model, outer)
             outcome.choices = log.decisions

@@ -19,7 +19,7 @@ REDUCED = "reduce-scatter, summed"  # name of the gradients that fully_shard has
 _SHARD_ROLES = ("master_weight", "optimizer_state", "update_ratio")
 
 
-class Counted(NamedTuple):
+class CastCount(NamedTuple):
     """Counters of one cast."""
 
     counts: Any  # _core.CastCounts
@@ -127,7 +127,7 @@ class Book:
         finally:
             self.shards = None if shards is None else ShardCounts(shards.is_first, shards.sharded)
 
-    def seeks_overflow(self, counted: Counted | None) -> bool:
+    def seeks_overflow(self, counted: CastCount | None) -> bool:
         """Whether the first number that is not finite may be among these; an overflow of the cast itself is."""
         return self._fault is None and counted is not None and counted.counts.nonfinite > 0
 
@@ -164,7 +164,7 @@ class Book:
         """The training's; those of evaluations where nothing was trained."""
         return self.totals or self.evaluated
 
-    def count(self, near: torch.Tensor, device: Host, quantizer: str, round: Callable[[str], Any]) -> Counted | None:
+    def count(self, near: torch.Tensor, device: Host, quantizer: str, round: Callable[[str], Any]) -> CastCount | None:
         """Rounds by round(detail), having looked at the numbers before as closely as this step is to be."""
         if self._is_recomputing():
             round("none")
@@ -172,14 +172,14 @@ class Book:
         histogram = None
         if self.enabled and self.seen is not None and self._format_of(quantizer) == self.format:
             histogram = device.histogram(near, self.format)
-        return Counted(round("counters"), histogram, self.scale)
+        return CastCount(round("counters"), histogram, self.scale)
 
     def _format_of(self, quantizer: str) -> str:
         if quantizer not in self._formats:
             self._formats[quantizer] = str(describe_quantizer(quantizer)["format"])
         return self._formats[quantizer]
 
-    def add(self, role: str, tensor: str, quantizer: str, counted: Counted | None) -> FirstOverflow | None:
+    def add(self, role: str, tensor: str, quantizer: str, counted: CastCount | None) -> FirstOverflow | None:
         """Enters a cast; returns its overflow where that is the first one, or the first at a loss scale."""
         if counted is None:
             return None
@@ -207,7 +207,7 @@ class Book:
             if self.harmless is None:
                 self.harmless, self.hider = found, hider
 
-    def _note_overflow(self, role: str, tensor: str, counted: Counted) -> FirstOverflow | None:
+    def _note_overflow(self, role: str, tensor: str, counted: CastCount) -> FirstOverflow | None:
         counts = counted.counts
         nonfinite = 0 if counted.is_inherited else counts.nonfinite
         if not counts.overflow + nonfinite:

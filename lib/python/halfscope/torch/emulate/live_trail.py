@@ -12,7 +12,7 @@ from halfscope.formats import Format
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.ran import Call, Cast, Ran
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import kind_of, terms_of
 from halfscope.torch.findings.magnitudes import NEAR, relative_error
@@ -36,9 +36,9 @@ class LiveTrail(Trail, Observer):
         self._clear()
 
     def _clear(self) -> None:
-        self.made: dict[int, Made] = {}
+        self.made: dict[int, OperationNote] = {}
         self._plan = StepPlan()
-        self._noted: tuple[dict, Made] | None = None  # the latest operation, by its arguments
+        self._noted: tuple[dict, OperationNote] | None = None  # the latest operation, by its arguments
         self._rounded: torch.Tensor | None = None  # the latest tensor of a cast
         self._overflowed: dict[int, tuple] = {}  # by the identity of their counts: the operation that made a tensor
         self._hidden: list[Fault] = []  # harmless ones of this step
@@ -89,7 +89,7 @@ class LiveTrail(Trail, Observer):
             self._follower.ran(ran, made, new)
         self.made[storage_key(first)] = made
 
-    def _made_by(self, call: Call) -> Made:
+    def _made_by(self, call: Call) -> OperationNote:
         """The operation, one for a call and its run: they share the dictionary of arguments."""
         if self._noted is None or self._noted[0] is not call.kwargs:
             self._noted = call.kwargs, self.note(call, None if call.forward is None else call.forward.site)
@@ -134,7 +134,9 @@ class LiveTrail(Trail, Observer):
             self._excuse(overflow, "" if fault.hidden_by is None else fault.hidden_by.operation)
         self._found = [(overflow, known) for overflow, known in self._found if known is not fault]
 
-    def _fault(self, found: Any, made: Made, about: tuple[Format, Any, torch.Tensor], call: Call | None) -> Fault:
+    def _fault(
+        self, found: Any, made: OperationNote, about: tuple[Format, Any, torch.Tensor], call: Call | None
+    ) -> Fault:
         """about: the format, counts of the cast, and the tensor that it rounded."""
         format, counts, rounded = about
         region = "backward" if found.role.endswith("gradient") else "forward"
@@ -172,7 +174,7 @@ class LiveTrail(Trail, Observer):
         result = first_tensor(ran.result)
         return None if bool(result.isfinite().all()) else ~result.isfinite()
 
-    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> None:
+    def born(self, ran: Ran, made: OperationNote, bad: torch.Tensor) -> None:
         """Faults come from casts: see `overflowed`."""
 
     def damage(self, ran: Ran, fault: Fault) -> float | None:
@@ -183,7 +185,7 @@ class LiveTrail(Trail, Observer):
             return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
         return 0.0 if (fault.made.row, row_of(ran)) in self._harmless else None
 
-    def ended(self, fault: Fault, made: Made) -> None:
+    def ended(self, fault: Fault, made: OperationNote) -> None:
         if fault.is_harmless:
             self._harmless.add((fault.made.row, made.row))
             self._forget(fault)

@@ -17,7 +17,7 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.decision import Decisions, Precision, UnknownOperation
 from halfscope.torch.emulate.marks import Marks
 from halfscope.torch.emulate.operand_book import OperandBook
-from halfscope.torch.emulate.parameters import Owned, Parameters
+from halfscope.torch.emulate.parameters import ModelTensor, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.emulate.ranks.data_parallel import ALL_REDUCE, Wire
 from halfscope.torch.emulate.ranks.shard_operations import ShardOperations
@@ -252,7 +252,7 @@ class EmulatedArithmetic(TorchDispatchMode):
         call.note_forward(Forward(call.operation, place.tensor(call.operation), row, is_wide, site=count.site))
         self._places.nodes.note(call.forward)
 
-    def owner_of(self, tensor: torch.Tensor) -> Owned | None:
+    def owner_of(self, tensor: torch.Tensor) -> ModelTensor | None:
         """The parameter or buffer whose storage it shares."""
         return self._parameters.owner(tensor)
 

@@ -17,7 +17,7 @@ from halfscope.torch.tensors.storages import storage_of
 
 
 @dataclass
-class Owned:
+class ModelTensor:
     """A parameter, or a buffer, of the model."""
 
     name: str
@@ -56,8 +56,8 @@ class Parameters:
         self._model, self._policy, self._caster = model, policy, caster
         self._sharded = {} if sharding is None else sharding.parameters
         self.base = policy.base
-        self._owned: dict[int, Owned] = {}  # by the storage that is updated
-        self._unsharded: dict[int, Owned] = {}  # by the storage that operations use, which outlives its memory
+        self._owned: dict[int, ModelTensor] = {}  # by the storage that is updated
+        self._unsharded: dict[int, ModelTensor] = {}  # by the storage that operations use, which outlives its memory
         self.refresh()
 
     def refresh(self) -> None:
@@ -73,12 +73,12 @@ class Parameters:
                         tensor = sharded.shard
                     if tensor is None or not tensor.is_floating_point() or tensor.device.type == "meta":
                         continue
-                    owned = Owned(name, tensor, formats, kind, is_batch_norm, sharded)
+                    owned = ModelTensor(name, tensor, formats, kind, is_batch_norm, sharded)
                     self._owned.setdefault(storage_key(tensor), owned)
         self._unsharded = {}
         self.gathered(self._sharded.values())
 
-    def gathered(self, whole: Iterable[ShardedParameter]) -> list[Owned]:
+    def gathered(self, whole: Iterable[ShardedParameter]) -> list[ModelTensor]:
         """Finds sharded parameters by the storage that operations use, as far as they have one; returns these."""
         found = []
         for sharded in whole:
@@ -93,7 +93,7 @@ class Parameters:
         if any(owned.has_moved(key) for key, owned in self._owned.items()):
             self.refresh()
 
-    def owner(self, tensor: torch.Tensor) -> Owned | None:
+    def owner(self, tensor: torch.Tensor) -> ModelTensor | None:
         key = storage_key(tensor)
         return self._owned.get(key) or self._unsharded.get(key)
 
@@ -101,7 +101,7 @@ class Parameters:
         """Whether it is a parameter or a buffer, or a view of one."""
         return isinstance(value, torch.Tensor) and self.owner(value) is not None
 
-    def all(self) -> list[Owned]:
+    def all(self) -> list[ModelTensor]:
         return [owned for owned in self._owned.values() if owned.is_parameter]
 
     def of(self, optimizer: Any) -> dict[str, torch.nn.Parameter]:
@@ -116,7 +116,7 @@ class Parameters:
         for owned in self._owned.values():
             owned.forget_copies()
 
-    def rounded(self, owned: Owned, view: torch.Tensor, quantizer: str) -> torch.Tensor:
+    def rounded(self, owned: ModelTensor, view: torch.Tensor, quantizer: str) -> torch.Tensor:
         """`view` of a parameter as operations in `quantizer` see it: rounded once, until the parameter changes."""
         version = owned.current_version()
         if owned.version != version:
@@ -133,7 +133,7 @@ class Parameters:
         return copy.as_strided(view.size(), view.stride(), view.storage_offset())
 
 
-def _flat_copy(view: torch.Tensor, owned: Owned) -> torch.Tensor:
+def _flat_copy(view: torch.Tensor, owned: ModelTensor) -> torch.Tensor:
     """All elements of the storage that `view` is in, without the padding behind those of an unsharded parameter."""
     used = owned.used if owned.sharded is not None else None
     elements = storage_of(view).nbytes() // view.element_size() if used is None else used.numel()

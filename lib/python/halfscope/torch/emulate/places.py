@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.events.nodes import Forward, Nodes
-from halfscope.torch.events.place import Computed, Place, Region
+from halfscope.torch.events.place import Place, Region, RoundingOperations
 from halfscope.torch.events.source import Site
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import node_number, nodes_made, replace_attribute, without_function_modes
@@ -21,7 +21,7 @@ _LAYERS = ("torch.nn.", "torchvision.ops.")
 
 
 @dataclass(frozen=True)
-class Told:
+class EndCalls:
     """Calls at the ends of nodes and of backward passes."""
 
     left_node: Callable[[tuple], None]  # with the gradients that the node has made
@@ -35,7 +35,7 @@ class Places:
     A node belongs to the module in whose forward pass it was made; nodes made outside of the model have no place.
     """
 
-    def __init__(self, model: torch.nn.Module, policy: Policy, computed: Computed | None = None) -> None:
+    def __init__(self, model: torch.nn.Module, policy: Policy, computed: RoundingOperations | None = None) -> None:
         """computed: is given the operations of the forward pass."""
         self._model, self._policy = model, policy
         self._names = {module: name for name, module in model.named_modules()}
@@ -44,7 +44,7 @@ class Places:
         self._node: Place | None = None
         self._number: int | None = None  # number of the node
         self.nodes = Nodes()
-        self.computed = Computed() if computed is None else computed
+        self.computed = RoundingOperations() if computed is None else computed
         self._autocast: list[bool] = []  # whether each open block of automatic mixed precision is on
         self._backward_depth = 0
         self._creates_graph = False  # the backward pass under way is to be differentiated
@@ -54,7 +54,7 @@ class Places:
         self._calls: dict[str, dict[Any, list[tuple[int, int]]]] = {}  # by module and call: numbers, and nodes so far
         self._undo: list[Callable[[], None]] = []
         self._key = f"halfscope emulation {id(self)}"  # key of the nodes that have been given a place
-        self._told: Told | None = None
+        self._told: EndCalls | None = None
 
     def now(self) -> Place | None:
         if self._stack:
@@ -120,7 +120,7 @@ class Places:
     def in_backward(self) -> bool:
         return self._backward_depth > 0 and not self.is_recomputing()
 
-    def begin(self, told: Told) -> None:
+    def begin(self, told: EndCalls) -> None:
         """Sets the hooks."""
         self._told = told
         for module in self._names:

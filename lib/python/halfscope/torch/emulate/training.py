@@ -20,8 +20,8 @@ from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.mode import EmulatedArithmetic, ModeOptions
 from halfscope.torch.emulate.operand_book import OperandBook
-from halfscope.torch.emulate.parameters import Owned, Parameters
-from halfscope.torch.emulate.places import Places, Told
+from halfscope.torch.emulate.parameters import ModelTensor, Parameters
+from halfscope.torch.emulate.places import EndCalls, Places
 from halfscope.torch.emulate.ranks.agreement import group_of
 from halfscope.torch.emulate.ranks.data_parallel import Wire, is_data_parallel
 from halfscope.torch.emulate.ranks.fully_shard import ShardedParameter, sharding_of
@@ -36,7 +36,7 @@ from halfscope.torch.emulate.twins.noise import Noise
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.twins.zeros import Zeros
 from halfscope.torch.events.observer import Observer, StepPlan
-from halfscope.torch.events.place import Computed
+from halfscope.torch.events.place import RoundingOperations
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.private import ENGINE, replace_attribute, without_function_modes
 from halfscope.torch.steps.records import Records, Sinks
@@ -72,7 +72,7 @@ class Findings:
     comparison: Comparison = field(default_factory=Comparison)
     records: Records = field(default_factory=lambda: Records(Sinks(None, None)))
     tally: Tally = field(default_factory=Tally)
-    computed: Computed = field(default_factory=Computed)
+    computed: RoundingOperations = field(default_factory=RoundingOperations)
     wire: Wire | ReduceScatter | None = None  # where several ranks train
     additions: Additions = field(default_factory=Additions)  # to gradients
     zeros: ZeroTable | None = None  # where they were asked for
@@ -162,7 +162,7 @@ class EmulatedTraining:
         # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
         self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
         left_backward = (lambda: None) if self._wire is None else self._wire.receive
-        self._places.begin(Told(self._step.left_node, left_backward, self._step.enter_backward))
+        self._places.begin(EndCalls(self._step.left_node, left_backward, self._step.enter_backward))
         self._undo.append(self._places.end)
         if self._rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())
@@ -196,7 +196,7 @@ class EmulatedTraining:
         if self._policy.fp32_parameters:
             self._undo += backends.follow_autocast(self._places)
 
-    def _round_gradients(self, parameters: list[Owned]) -> None:
+    def _round_gradients(self, parameters: list[ModelTensor]) -> None:
         """Rounds gradients of parameters on arrival; of sharded ones before the ranks' gradients are added up."""
         for owned in parameters:
             used = owned.used
@@ -224,7 +224,7 @@ class EmulatedTraining:
         self._found.book.begin_forward()
         self._parameters.refresh_if_moved()
 
-    def _weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
+    def _weight_gradient(self, owned: ModelTensor, gradient: torch.Tensor) -> torch.Tensor:
         self._found.book.begin_backward()
         with without_function_modes():  # here the model casts nothing
             return self._step.round_arrival(owned, gradient, self._mode.weight_gradient)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from halfscope.formats import label
 from halfscope.reporting import Finding
-from halfscope.torch.counts.histograms import Stalled
+from halfscope.torch.counts.histograms import StalledWeights
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.findings.finding import called
 from halfscope.torch.operations.table import Trait, named
@@ -22,7 +22,7 @@ _PLURALS = {
 
 
 def report_text(
-    policy: Policy, book: Book, steps: int, stalled: Iterable[Stalled] = (), *, is_told: bool = False
+    policy: Policy, book: Book, steps: int, stalled: Iterable[StalledWeights] = (), *, is_told: bool = False
 ) -> str:
     """is_told: whether a finding on the first overflow stands above."""
     if not steps and not book.casts():
@@ -158,7 +158,7 @@ def lost_update_findings(policy: Policy, book: Book) -> list[Finding]:
     return [Finding("lost updates", "keep an FP32 master copy", why, "counted over all emulated updates")]
 
 
-def _stalled(found: Stalled) -> str:
+def _stalled(found: StalledWeights) -> str:
     """A line on weights in 16 bits that their updates did not move."""
     if not found.with_gradient:
         return ""

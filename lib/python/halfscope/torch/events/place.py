@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass
-class Computed:
+class RoundingOperations:
     """Operations of the forward pass that round, by module: how often a call has had each, and its kind."""
 
     modules: dict[str, dict[str, int]] = field(default_factory=dict)

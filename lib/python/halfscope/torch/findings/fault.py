@@ -10,8 +10,8 @@ from halfscope.torch.findings.operands import Constant, Operand
 
 
 @dataclass(slots=True)
-class Made:
-    """An operation of the step, as those that use its result need to know it."""
+class OperationNote:
+    """An operation of the step, with what later ones need to know of it."""
 
     operation: str
     row: str  # name of its result
@@ -25,7 +25,7 @@ class Made:
     is_outside: bool = False  # outside the model: in the loss, or between backward pass and update
     is_gradient: bool = False  # whether it computes that of the operation
 
-    def is_at(self, other: Made) -> bool:
+    def is_at(self, other: OperationNote) -> bool:
         """Whether the other is the same operation of the same line and module, at one call of it or another."""
         mine, theirs = (self.operation, self.module, self.site), (other.operation, other.module, other.site)
         return self.site is not None and mine == theirs
@@ -35,7 +35,7 @@ class Made:
 class Fault:
     """Elements that are not finite, where FP32's are, and whose operands are."""
 
-    made: Made
+    made: OperationNote
     format: Format
     region: str  # "forward", "backward"
     kind: str
@@ -44,12 +44,12 @@ class Fault:
     elements: int
     terms: int = 0  # terms of a sum
     operands: list[Operand] = field(default_factory=list)
-    sources: list[Made] = field(default_factory=list)  # operations that made the operands, the nearest first
+    sources: list[OperationNote] = field(default_factory=list)  # operations that made the operands, the nearest first
     scale: float = 1.0  # the loss scale in gradients
-    nan_at: Made | None = None
-    hidden_by: Made | None = None
+    nan_at: OperationNote | None = None
+    hidden_by: OperationNote | None = None
     damage: float | None = 0.0  # relative error of the result that hides it; None where FP32's is not known
-    passes: list[Made] = field(default_factory=list)  # operations whose results are not finite because of it
+    passes: list[OperationNote] = field(default_factory=list)  # operations whose results are not finite because of it
     forward: Fault | None = None  # a gradient's: the fault of the same operation in the forward pass
     reaches_loss: bool = False
     is_unused: bool = False  # it ends in a comparison, or nowhere, in a step that is as in FP32

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 
 from halfscope.torch.events.ran import Ran
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.storages import covers_storage
@@ -20,13 +20,13 @@ class Judge(Protocol):
     def bad(self, ran: Ran) -> torch.Tensor | None:
         """The elements of a result that are wrong; None where there are none."""
 
-    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault | None:
+    def born(self, ran: Ran, made: OperationNote, bad: torch.Tensor) -> Fault | None:
         """The fault of an operation whose operands carry none; None where the operation is not to blame."""
 
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         """The relative error of a right result that an operand with a fault went into; None where it is not known."""
 
-    def ended(self, fault: Fault, made: Made) -> None:
+    def ended(self, fault: Fault, made: OperationNote) -> None:
         """An operation has hidden a fault, or made NaN of it."""
 
 
@@ -73,7 +73,7 @@ class Follower:
         carried = {id(self._carried.get(storage_key(operand))) for operand in operands}
         return [fault for fault in self._known if id(fault) in carried]
 
-    def ran(self, ran: Ran, made: Made, new: Fault | None = None) -> None:
+    def ran(self, ran: Ran, made: OperationNote, new: Fault | None = None) -> None:
         """made: the operation, as its fault would name it; new: a fault of a cast inside of it."""
         faults, bad = self.of(float_tensors((ran.args, ran.kwargs))), self._judge.bad(ran)
         faults += [] if new is None else [new]
@@ -86,18 +86,18 @@ class Follower:
         if fault is not None:
             self._pass_on(fault, ran, made, bad)
 
-    def _again(self, ran: Ran, made: Made) -> Fault | None:
+    def _again(self, ran: Ran, made: OperationNote) -> Fault | None:
         """The fault of the operation that a backward pass computes once more."""
         if not ran.is_recomputed:
             return None
         return next((known for known in self._known if known.region == "forward" and known.made.is_at(made)), None)
 
-    def _hide(self, fault: Fault, ran: Ran, made: Made) -> None:
+    def _hide(self, fault: Fault, ran: Ran, made: OperationNote) -> None:
         if fault.hidden_by is None and not fault.reaches_loss:
             fault.hidden_by, fault.damage = made, self._judge.damage(ran, fault)
             self._judge.ended(fault, made)
 
-    def _pass_on(self, fault: Fault, ran: Ran, made: Made, bad: torch.Tensor) -> None:
+    def _pass_on(self, fault: Fault, ran: Ran, made: OperationNote, bad: torch.Tensor) -> None:
         self.carry(storage_key(first_tensor(ran.result)), fault)
         if made is not fault.made:
             fault.passes.append(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.operands import Operand
 from halfscope.torch.operations.table import TABLE, Trait, named
 
@@ -29,7 +29,7 @@ WORDS = {
 }
 
 
-def kind_of(made: Made, operands: list[Operand], result: torch.Tensor) -> str:
+def kind_of(made: OperationNote, operands: list[Operand], result: torch.Tensor) -> str:
     """Kind of a fault by its operation, once its operands are known to be finite in FP32."""
     operation = made.operation
     if any(operand.infinite for operand in operands):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.magnitudes import OWN_MINIMUM
 from halfscope.torch.findings.operands import Constant
 from halfscope.torch.findings.trail import Trail
@@ -26,7 +26,7 @@ class Note:
         """inputs: storages of operands; numbers: constants among the arguments."""
         self.operation, self.inputs, self.numbers = operation, inputs, numbers
         self.is_square = False
-        self.made: Made | None = None
+        self.made: OperationNote | None = None
 
 
 class NotedTrail(Trail):
@@ -36,15 +36,17 @@ class NotedTrail(Trail):
         super().__init__(format, owner_of)
         self.notes: dict[int, Note] = {}  # by storage of the result
 
-    def made_at(self, key: int) -> Made | None:
+    def made_at(self, key: int) -> OperationNote | None:
         note = self.notes.get(key)
         return None if note is None else self.made_of(note)
 
-    def made_of(self, note: Note) -> Made:
+    def made_of(self, note: Note) -> OperationNote:
         """The operation that a note is on, one for each note."""
         if note.made is None:
             constants = [Constant(value, self.format.round(value)) for value in note.numbers]
-            note.made = Made(note.operation, note.operation, None, None, constants, note.inputs, note.is_square)
+            note.made = OperationNote(
+                note.operation, note.operation, None, None, constants, note.inputs, note.is_square
+            )
         return note.made
 
     def take(self, operation: str, args: tuple, result: torch.Tensor) -> Note:

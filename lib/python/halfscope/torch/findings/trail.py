@@ -10,7 +10,7 @@ import torch
 from halfscope.formats import Format
 from halfscope.torch.events.ran import Call
 from halfscope.torch.events.source import Site
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.finding import called
 from halfscope.torch.findings.kinds import PRODUCTS
 from halfscope.torch.findings.magnitudes import largest_of
@@ -26,9 +26,9 @@ class Trail:
 
     def __init__(self, format: Format, owner_of: Callable[[torch.Tensor], Any]) -> None:
         self.format, self._owner_of = format, owner_of
-        self.made: dict[int, Made] = {}
+        self.made: dict[int, OperationNote] = {}
 
-    def note(self, ran: Call, site: Site | None) -> Made:
+    def note(self, ran: Call, site: Site | None) -> OperationNote:
         """Notes an operation for later ones that use its result."""
         forward, place = ran.forward, ran.place
         constants: list[Constant] = []
@@ -47,7 +47,7 @@ class Trail:
             constant = constant_of(value, self.format, self._is_known)
             if constant is not None:
                 constants.append(constant)
-        return Made(
+        return OperationNote(
             operation=forward.operation if ran.is_backward and forward is not None else ran.operation,
             row=row_of(ran),
             module="" if place is None else place.module,
@@ -63,11 +63,11 @@ class Trail:
     def _is_known(self, tensor: torch.Tensor) -> bool:
         return storage_key(tensor) in self.made or self._owner_of(tensor) is not None
 
-    def made_at(self, key: int) -> Made | None:
+    def made_at(self, key: int) -> OperationNote | None:
         """The operation that made a storage."""
         return self.made.get(key)
 
-    def maker_of(self, tensor: torch.Tensor) -> Made | None:
+    def maker_of(self, tensor: torch.Tensor) -> OperationNote | None:
         return self.made_at(storage_key(tensor))
 
     def name_of(self, tensor: torch.Tensor) -> str:
@@ -77,9 +77,9 @@ class Trail:
         made = self.maker_of(tensor)
         return "the input" if made is None else called(made.row)
 
-    def sources_of(self, made: Made) -> list[Made]:
+    def sources_of(self, made: OperationNote) -> list[OperationNote]:
         """The operations before it, the nearest first, as far back as a product."""
-        found: list[Made] = []
+        found: list[OperationNote] = []
         level = list(made.inputs)
         for _ in range(_DEPTH):
             before: list[int] = []
@@ -92,20 +92,20 @@ class Trail:
             level = before
         return found
 
-    def made_of_largest(self, args: tuple) -> Made | None:
+    def made_of_largest(self, args: tuple) -> OperationNote | None:
         """The operation that made the largest of the gradients which the engine adds up."""
         tensors = [tensor for tensor in float_tensors(args) if tensor.numel() and storage_key(tensor) in self.made]
         largest = max(tensors, key=largest_of, default=None)
         return None if largest is None else self.made[storage_key(largest)]
 
 
-def _moves(made: Made) -> bool:
+def _moves(made: OperationNote) -> bool:
     """Whether it only selects or moves numbers, which is no step on the way back."""
     row = TABLE.get(made.operation)
     return row is not None and row.kind is Kind.EXACT
 
 
-def _ends(made: Made) -> bool:
+def _ends(made: OperationNote) -> bool:
     return made.operation in PRODUCTS or _moves(made)
 
 

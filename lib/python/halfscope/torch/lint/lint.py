@@ -11,7 +11,7 @@ from halfscope.reporting import Finding, Report
 from halfscope.torch.emulate.emulation import check_model
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.module_rules import module_findings
-from halfscope.torch.lint.numbers import Asked, check
+from halfscope.torch.lint.numbers import CheckedNumber, check
 from halfscope.torch.lint.optimizer_rules import optimizer_findings
 from halfscope.torch.lint.table_rules import table_findings
 from halfscope.torch.steps.optimizers import optimizers_of
@@ -79,17 +79,17 @@ def _count_findings(formats: LintFormats, counts: _Counts) -> Iterator[Finding]:
     sure = "computed from the number that you gave"
     last = 2**formats.gradients.precision
     yield from check(
-        Asked("count", "micro_batches", counts.micro_batches, f"micro-batch {last + 1}",
+        CheckedNumber("count", "micro_batches", counts.micro_batches, f"micro-batch {last + 1}",
               "add gradients up in FP32, or at most {limit} of them: .grad has the format of the weights", sure),
         formats.gradients,
     )  # fmt: skip
     yield from check(
-        Asked("largest_gradient", "1 / loss_terms", 1 / counts.loss_terms, "step 1",
+        CheckedNumber("largest_gradient", "1 / loss_terms", 1 / counts.loss_terms, "step 1",
               "scale the loss: torch.amp.GradScaler()", sure),
         formats.gradients,
     )  # fmt: skip
     yield from check(
-        Asked("factor", "loss_terms", counts.loss_terms, "step 1",
+        CheckedNumber("factor", "loss_terms", counts.loss_terms, "step 1",
               "take the mean in FP32: a sum divided by this count is 0 or NaN", sure),
         formats.operations,
     )  # fmt: skip

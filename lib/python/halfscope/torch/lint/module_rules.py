@@ -13,7 +13,7 @@ from halfscope.formats import Format
 from halfscope.reporting import Place
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.lint.formats import LintFormats
-from halfscope.torch.lint.numbers import Asked, Number, check
+from halfscope.torch.lint.numbers import CheckedNumber, Number, check
 from halfscope.torch.lint.sources import Source, source_of
 from halfscope.torch.private import BATCH_NORM
 
@@ -63,10 +63,10 @@ def _attributes(name: str, module: torch.nn.Module, source: Source | None, forma
         change = f"{key}={{limit}} or more for {value:g}, or the operations with it in FP32" if kind == "epsilon" else (
             f"write {{limit}} for {value:g}, in {where}" if abs(value) > format.largest else ""
         )  # fmt: skip
-        found = list(check(Asked(kind, where, value, "step 1", change, _SEEN), format))
+        found = list(check(CheckedNumber(kind, where, value, "step 1", change, _SEEN), format))
         yield from found
         if kind == "epsilon" and not found and source is not None and source.bounds_from_below:
-            asked = Asked("epsilon_gradient", where, value, "step 1", change, _SEEN)
+            asked = CheckedNumber("epsilon_gradient", where, value, "step 1", change, _SEEN)
             yield from check(asked, format)
 
 
@@ -76,7 +76,7 @@ def _numbers(name: str, source: Source, formats: LintFormats) -> Iterator[Findin
     for value, site in source.numbers:
         sure = _unrun(site)
         change = f"write {{limit}} for {value:g}, or compute this in FP32"
-        asked = Asked("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure, site)
+        asked = CheckedNumber("factor", f"{name}.forward: {value:g}", value, "step 1", change, sure, site)
         yield from check(asked, format)
         if _is_lost_beside_1(value, format):
             yield _near_1(f"{name}.forward", value, format, sure, site)
@@ -152,7 +152,7 @@ def _averages(name: str, module: torch.nn.Module, format: Format) -> Iterator[Fi
     for key, decay in _decays(module):
         where = f"{name}: {key}"
         change = f"keep the average in FP32; else a decay of {{limit}} or less for {decay:g}"
-        found = check(Asked("decay", where, decay, "step 1", change, _SEEN), format)
+        found = check(CheckedNumber("decay", where, decay, "step 1", change, _SEEN), format)
         yield from found
         moves = 2.0**-format.precision / (1 - decay)
         if not found and moves > _STUCK:

@@ -22,7 +22,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckedNumber:
     """A number that a rule is asked about. change: what to type; sure: how it was found."""
 
     kind: str  # a kind of _core.lost_constant
@@ -34,7 +34,7 @@ class Asked:
     place: Place | None = None  # the line of source that has the number
 
 
-def check(asked: Asked, format: Format) -> list[Finding]:
+def check(asked: CheckedNumber, format: Format) -> list[Finding]:
     """A finding where the format loses the number."""
     lost = _core.lost_constant(asked.kind, asked.value, format.name)
     if lost is None:
@@ -44,6 +44,6 @@ def check(asked: Asked, format: Format) -> list[Finding]:
     return [finding(asked, text, Number(asked.name, asked.value, stored, format.name, asked.first), lost["limit"])]
 
 
-def finding(asked: Asked, why: str, number: Number, limit: float = 0.0) -> Finding:
+def finding(asked: CheckedNumber, why: str, number: Number, limit: float = 0.0) -> Finding:
     change = asked.change.replace("{limit}", f"{limit:.3g}")
     return Finding(asked.kind, change, why, asked.sure, number, place=asked.place)

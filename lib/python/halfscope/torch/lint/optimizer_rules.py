@@ -11,7 +11,7 @@ from halfscope import lost_updates
 from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.lint.formats import LintFormats
-from halfscope.torch.lint.numbers import Asked, Number, check, finding
+from halfscope.torch.lint.numbers import CheckedNumber, Number, check, finding
 
 _FP32_STATE = "keep the optimizer's state in FP32 (FP32 weights under torch.autocast)"
 _MASTER = "keep an FP32 master copy of the weights (FP32 weights under torch.autocast)"
@@ -32,12 +32,12 @@ def optimizer_findings(optimizer: Any, formats: LintFormats) -> Iterator[Finding
     yield from _counters(optimizer)
 
 
-def _settings(name: str, group: dict[str, Any], state: Format) -> Iterator[Asked]:
+def _settings(name: str, group: dict[str, Any], state: Format) -> Iterator[CheckedNumber]:
     sure = _EXACT.format(format=state.label)
-    yield Asked("learning_rate", f"lr of {name}", float(group["lr"]), "step 1", _FP32_STATE, sure)
+    yield CheckedNumber("learning_rate", f"lr of {name}", float(group["lr"]), "step 1", _FP32_STATE, sure)
     if group.get("eps"):
         change = f"{_FP32_STATE}; {name}(..., eps={{limit}}) only avoids the NaN"
-        yield Asked("optimizer_epsilon", f"eps of {name}", float(group["eps"]), "step 1", change, sure)
+        yield CheckedNumber("optimizer_epsilon", f"eps of {name}", float(group["eps"]), "step 1", change, sure)
     betas = [float(beta) for beta in group.get("betas", ())]
     averages = [
         *((f"beta{i + 1}", beta) for i, beta in enumerate(betas)),
@@ -46,12 +46,14 @@ def _settings(name: str, group: dict[str, Any], state: Format) -> Iterator[Asked
     if "alpha" in group and "betas" not in group:
         averages.append(("alpha", float(group["alpha"])))
     for key, value in averages:
-        yield Asked("decay", f"{key} of {name}", value, "step 1", f"{_FP32_STATE}; else {key}={{limit}} or less", sure)
+        yield CheckedNumber(
+            "decay", f"{key} of {name}", value, "step 1", f"{_FP32_STATE}; else {key}={{limit}} or less", sure
+        )
     if betas:
-        yield Asked("one_minus_decay", f"1 - beta2 of {name}", 1 - betas[-1], "step 1", _FP32_STATE, sure)
+        yield CheckedNumber("one_minus_decay", f"1 - beta2 of {name}", 1 - betas[-1], "step 1", _FP32_STATE, sure)
     if betas or "alpha" in group:
         square = state.smallest_normal**2
-        yield Asked("square", f"a squared gradient of {name}", square, "step 1", _FP32_STATE, sure)
+        yield CheckedNumber("square", f"a squared gradient of {name}", square, "step 1", _FP32_STATE, sure)
 
 
 def _spacing(optimizer: Any, weights: Format) -> Iterator[Finding]:
@@ -76,12 +78,12 @@ def _spacing(optimizer: Any, weights: Format) -> Iterator[Finding]:
         else "an update by the gradient there is"
     )
     yield from rate.finding(
-        Asked("update", f"lr of {name}", max(rates), "step 1", _MASTER, _COUNTED),
+        CheckedNumber("update", f"lr of {name}", max(rates), "step 1", _MASTER, _COUNTED),
         f"{step}, leaves {{share}} of the weights as they are", weights,
     )  # fmt: skip
     decays = {float(group["lr"]) * float(group.get("weight_decay", 0)) for group in optimizer.param_groups}
     yield from decay.finding(
-        Asked("weight_decay", f"lr * weight_decay of {name}", max(decays), "step 1",
+        CheckedNumber("weight_decay", f"lr * weight_decay of {name}", max(decays), "step 1",
               f"{_MASTER}, or stochastic rounding", _COUNTED),
         "this decay, alone, leaves {share} of the weights as they are", weights,
     )  # fmt: skip
@@ -111,7 +113,7 @@ class _Share:
         found = lost_updates(weights, updates.contiguous(), format.name)
         self.nonzero, self.lost = self.nonzero + found.nonzero, self.lost + found.lost
 
-    def finding(self, asked: Asked, words: str, format: Format) -> Iterator[Finding]:
+    def finding(self, asked: CheckedNumber, words: str, format: Format) -> Iterator[Finding]:
         if not self.nonzero or self.lost < _LOST * self.nonzero:
             return
         share = f"{100 * self.lost / self.nonzero:.1f} %"

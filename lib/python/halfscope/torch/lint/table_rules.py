@@ -10,7 +10,7 @@ import halfscope
 from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding, digits
 from halfscope.torch.lint.formats import LintFormats
-from halfscope.torch.lint.numbers import Asked, Number, check
+from halfscope.torch.lint.numbers import CheckedNumber, Number, check
 from halfscope.torch.lint.positions import Angles, Positions, are_frequencies
 
 _ANGLE = 0.05  # radians
@@ -105,7 +105,7 @@ def _counter(name: str, format: Format) -> Iterator[Finding]:
     if format.precision >= 24:  # further than FP32 counts
         return
     change = f"keep {name} as an integer, or in FP32"
-    yield from check(Asked("count", name, last + 1, f"step {last + 1:g}", change, _SEEN), format)
+    yield from check(CheckedNumber("count", name, last + 1, f"step {last + 1:g}", change, _SEEN), format)
 
 
 def _lost_elements(name: str, exact: torch.Tensor, stored: torch.Tensor, format: Format) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def _weights(model: torch.nn.Module, format: Format) -> Iterator[Finding]:
         if not parameter.is_floating_point() or not parameter.numel() or parameter.device.type == "meta":
             continue
         largest = float(parameter.detach().float().nan_to_num(0, 0, 0).abs().max())
-        asked = Asked(
+        asked = CheckedNumber(
             "factor", f"the largest of {name}", largest, "step 1", f"keep {name} in FP32", "seen in the weights"
         )
         if largest > format.largest:

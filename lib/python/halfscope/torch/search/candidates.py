@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.events.place import Computed, Product
+from halfscope.torch.events.place import Product, RoundingOperations
 from halfscope.torch.operations.rules import KINDS, OperationRules, is_of_operations
 from halfscope.torch.policy import Policy
 from halfscope.torch.private import parameters_in
@@ -26,7 +26,7 @@ class Candidates:
     """Candidates of a model that was trained under a policy once."""
 
     def __init__(
-        self, model: torch.nn.Module, policy: Policy, computed: Computed, products: Iterable[Product] = ()
+        self, model: torch.nn.Module, policy: Policy, computed: RoundingOperations, products: Iterable[Product] = ()
     ) -> None:
         self._modules, self._policy, self._computed = dict(model.named_modules()), policy, computed
         self._products = list(products)

@@ -7,7 +7,7 @@ from math import log2
 from typing import Any
 
 from halfscope import Histogram
-from halfscope.torch.counts.counter import Seen
+from halfscope.torch.counts.counter import StepCounts
 
 
 class Board:
@@ -19,7 +19,7 @@ class Board:
             raise TypeError(f"watch: tensorboard={target!r}; give a folder or a SummaryWriter")
         self._writer: Any = _open(target) if isinstance(target, (str, os.PathLike)) else target
 
-    def add(self, step: int, scale: float, seen: Seen) -> None:
+    def add(self, step: int, scale: float, seen: StepCounts) -> None:
         seen.draw(self, step)
         self.scalar("loss scale, log2", log2(scale), step)
 

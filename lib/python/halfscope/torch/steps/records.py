@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from halfscope.torch.counts.counter import Seen
+from halfscope.torch.counts.counter import StepCounts
 from halfscope.torch.steps.board import Board
 from halfscope.torch.steps.run_folder import RunFolder
 
@@ -23,7 +23,7 @@ class Records:
     def __init__(self, sinks: Sinks) -> None:
         self._folder, self._board = sinks
         self._trace: list[str] = []  # as text, which takes a tenth of the memory
-        self._held: tuple[dict[str, Any], Seen | None] | None = None
+        self._held: tuple[dict[str, Any], StepCounts | None] | None = None
 
     @property
     def wants_all_steps(self) -> bool:
@@ -33,7 +33,7 @@ class Records:
         if self._folder:
             self._folder.begin(settings)
 
-    def add(self, record: dict[str, Any], seen: Seen | None) -> None:
+    def add(self, record: dict[str, Any], seen: StepCounts | None) -> None:
         """seen: of a watched step."""
         gradients = None if seen is None else seen.gradients(record["scale"])
         if gradients is not None:

@@ -15,7 +15,7 @@ from halfscope._core import confidence_95
 from halfscope.formats import label
 from halfscope.results.arms import WATCHED as ARM
 from halfscope.results.json_files import FORMAT_VERSION, finite_or_none
-from halfscope.torch.counts.counter import Seen
+from halfscope.torch.counts.counter import StepCounts
 from halfscope.whole_files import write_whole
 
 
@@ -64,7 +64,7 @@ class RunFolder:
         format = self._settings.get("format")
         return f" for {label(format)}" if format else ""
 
-    def add(self, record: dict, seen: Seen | None) -> None:
+    def add(self, record: dict, seen: StepCounts | None) -> None:
         """A step's line, with its counters where it was watched; on the disk when it returns."""
         if record["loss"] is not None:
             self._last_loss = record["loss"]
@@ -76,7 +76,7 @@ class RunFolder:
                 record["format"] = seen.format
         self._append("metrics.jsonl", [record])
 
-    def _note_formats(self, seen: Seen) -> None:
+    def _note_formats(self, seen: StepCounts) -> None:
         formats = {found for (role, _), found in seen.formats.items() if role == "activation_gradient"}
         if not formats <= self._formats:
             self._formats |= formats

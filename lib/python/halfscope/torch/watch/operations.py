@@ -12,7 +12,7 @@ import torch
 from halfscope.formats import Format
 from halfscope.torch.events.ran import Call
 from halfscope.torch.events.source import current_site
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.magnitudes import largest_of
 from halfscope.torch.findings.notes import Note
 from halfscope.torch.findings.trail import first_tensor, float_tensors
@@ -64,7 +64,7 @@ class OperationWatch(TorchDispatchMode):
         """Parameter or buffer of a storage; all are looked for where one is asked for, which few steps do."""
         if self._owned is None and self._model is not None:
             named = (*self._model.named_parameters(), *self._model.named_buffers())
-            self._owned = {storage_key(tensor): _Named(name) for name, tensor in named if _is_plain(tensor)}
+            self._owned = {storage_key(tensor): _NamedTensor(name) for name, tensor in named if _is_plain(tensor)}
         return (self._owned or {}).get(storage_key(tensor))
 
     def end(self, output: Any) -> None:
@@ -132,15 +132,15 @@ class OperationWatch(TorchDispatchMode):
             self.faults.enter(Beside.both(call, result, numbers), self._made(call, first))
         return result
 
-    def _made(self, call: Call, result: torch.Tensor) -> Made:
+    def _made(self, call: Call, result: torch.Tensor) -> OperationNote:
         """The operation under way; numbers that it only moves stay those of the operation before."""
         if call.line.kind is Kind.EXACT:
             self._pass_on(result, float_tensors(call.args))
-            return Made(call.operation, call.operation, None, current_site())
+            return OperationNote(call.operation, call.operation, None, current_site())
         self.looked += 1
         return self._made_of(self._trail.take(call.operation, (*call.args, *call.kwargs.values()), result))
 
-    def _made_of(self, note: Note) -> Made:
+    def _made_of(self, note: Note) -> OperationNote:
         made = self._trail.made_of(note)
         made.site = current_site()
         return made
@@ -224,7 +224,7 @@ def _line_of(func: Any) -> Operation:
     return operation_of(func) or Operation(name, Kind.UNKNOWN)
 
 
-class _Named:
+class _NamedTensor:
     """A parameter or buffer."""
 
     def __init__(self, name: str) -> None:

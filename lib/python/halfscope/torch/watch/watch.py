@@ -13,7 +13,7 @@ from halfscope.formats import label
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.counts.block_table import BlockTable
 from halfscope.torch.counts.histogram_words import Circumstances, histogram_findings
-from halfscope.torch.counts.ranks import Counted, ranks_of
+from halfscope.torch.counts.ranks import CountedRoles, ranks_of
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.findings.finding import wrapped
 from halfscope.torch.steps.records import Records
@@ -87,7 +87,7 @@ class Watch(Reported):
 
     def __init__(self, trainee: Trainee, plan: Plan, outputs: Outputs) -> None:
         self._watcher = StepWatcher(trainee, plan)
-        counted = Counted(self.layers, self._watcher.parameters, plan.counter, plan.optimizer_state)
+        counted = CountedRoles(self.layers, self._watcher.parameters, plan.counter, plan.optimizer_state)
         self._ranks = ranks_of(outputs.ranks, counted)
         self._records = Records(outputs.open(self._ranks.first))
         self._counter = plan.counter

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 from halfscope.torch.findings.finding import Finding, called, digits
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
@@ -62,7 +62,7 @@ class WatchedFaults:
         """An operation leaves the fate of its operands' faults open, or decides otherwise than in the run."""
         self._lost |= set(map(id, self.follower.of(operands)))
 
-    def enter(self, ran: Beside, made: Made) -> None:
+    def enter(self, ran: Beside, made: OperationNote) -> None:
         """An operation has run; its numbers in the format are kept where they carry a fault, or are not the run's."""
         self.follower.ran(ran, made)
         result = first_tensor(ran.result)
@@ -89,10 +89,10 @@ class WatchedFaults:
     def damage(self, ran: Beside, fault: Fault) -> float | None:
         return relative_error(first_tensor(ran.judged), first_tensor(ran.result))
 
-    def ended(self, fault: Fault, made: Made) -> None:
+    def ended(self, fault: Fault, made: OperationNote) -> None:
         """Harmless faults are dropped at the end of the step."""
 
-    def born(self, ran: Beside, made: Made, bad: torch.Tensor) -> Fault:
+    def born(self, ran: Beside, made: OperationNote, bad: torch.Tensor) -> Fault:
         """A fault of an operation whose operands carry none."""
         tensors = float_tensors((ran.args, ran.kwargs))
         owned = [owner.name for owner in map(self._owner_of, tensors) if owner is not None]

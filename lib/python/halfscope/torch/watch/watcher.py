@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from halfscope._core import set_thread_count
-from halfscope.torch.counts.counter import Seen, Totals
+from halfscope.torch.counts.counter import StepCounts, Totals
 from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.counts.optimizer_states import OptimizerStates
 from halfscope.torch.counts.ranks import Alone, Ranks
@@ -63,7 +63,7 @@ class StepWatcher:
         self.operations: OperationWatch | None = None  # where the forward pass can be followed
         self._looks_at_operations = False
         self._closers: list[Callable[[], None]] = []
-        self._seen: Seen | None = None
+        self._seen: StepCounts | None = None
         self._looks_after = False  # at the gradients of an update: a closure makes them inside of it
 
     def _owned_by(self, optimizer: Any) -> dict[str, torch.nn.Parameter]:
@@ -151,7 +151,7 @@ class StepWatcher:
             about = name, self._steps.scale(), tensor.output_nr
             hook_gradient(tensor, WeakHook(self._after_backward, self._seen, about))
 
-    def _after_backward(self, seen: Seen, about: tuple[str, float, int], gradients: Any) -> None:
+    def _after_backward(self, seen: StepCounts, about: tuple[str, float, int], gradients: Any) -> None:
         """gradients: of all results of an operation, or, of a leaf, its gradient."""
         name, scale, place = about
         gradient = gradients[place] if isinstance(gradients, tuple) else gradients

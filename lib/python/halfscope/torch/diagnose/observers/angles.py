@@ -6,7 +6,7 @@ from halfscope.torch.diagnose.observers.faults import Faults
 from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 
 
@@ -16,8 +16,8 @@ class Angles(Observer):
     def __init__(self, trail: Faults) -> None:
         self._trail = trail
         self._plan = StepPlan()
-        self.phases: list[tuple[Made, float, list[Made]]] = []
-        self.log_softmax_error: tuple[float, list[Made]] | None = None  # the last one's
+        self.phases: list[tuple[OperationNote, float, list[OperationNote]]] = []
+        self.log_softmax_error: tuple[float, list[OperationNote]] | None = None  # the last one's
 
     def begin_step(self, plan: StepPlan) -> None:
         self._plan = plan

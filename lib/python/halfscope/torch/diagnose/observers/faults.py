@@ -11,7 +11,7 @@ from halfscope.torch.events.observer import Observer, StepPlan, Wants
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
 from halfscope.torch.events.source import Site, current_site
-from halfscope.torch.findings.fault import Fault, Made
+from halfscope.torch.findings.fault import Fault, OperationNote
 from halfscope.torch.findings.follower import Follower
 from halfscope.torch.findings.kinds import PRODUCTS, kind_of, terms_of
 from halfscope.torch.findings.magnitudes import relative_error
@@ -35,20 +35,20 @@ class Faults(Trail, Observer):
         self.found: list[Fault] = []
         self._follower = Follower(self)
         self._plan = StepPlan()
-        self._noted: tuple[Ran, Made | None] | None = None  # the operation that is looked at
+        self._noted: tuple[Ran, OperationNote | None] | None = None  # the operation that is looked at
 
     def begin_step(self, plan: StepPlan) -> None:
         self._plan = plan
         self._follower.clear()
         self.made.clear()
 
-    def made_by(self, ran: Ran) -> Made | None:
+    def made_by(self, ran: Ran) -> OperationNote | None:
         """The operation as later ones need to know it; None of one that FP32 has no numbers beside."""
         if self._noted is None or self._noted[0] is not ran:
             self._noted = ran, self._note_of(ran)
         return self._noted[1]
 
-    def _note_of(self, ran: Ran) -> Made | None:
+    def _note_of(self, ran: Ran) -> OperationNote | None:
         result, exact = first_tensor(ran.result), first_tensor(ran.exact)
         if result is None or exact is None or not result.is_floating_point() or result.shape != exact.shape:
             return None
@@ -88,10 +88,10 @@ class Faults(Trail, Observer):
     def damage(self, ran: Ran, fault: Fault) -> float | None:
         return relative_error(first_tensor(ran.result), first_tensor(ran.exact))
 
-    def ended(self, fault: Fault, made: Made) -> None:
+    def ended(self, fault: Fault, made: OperationNote) -> None:
         """Faults that are harmless stay in the list."""
 
-    def born(self, ran: Ran, made: Made, bad: torch.Tensor) -> Fault:
+    def born(self, ran: Ran, made: OperationNote, bad: torch.Tensor) -> Fault:
         """A fault of the operation; that of a cast in a backward pass may be another's."""
         exact, operands, region = first_tensor(ran.exact), float_tensors((ran.args, ran.kwargs)), region_of(ran)
         described = [self._operand(tensor) for tensor in operands if tensor.dim()]
@@ -146,7 +146,7 @@ class Faults(Trail, Observer):
         found = [(tensor, self._plan.counterpart(tensor)) for tensor in operands]
         sizes = [(largest_of(exact), tensor) for tensor, exact in found if exact is not None]
         largest, tensor = max(sizes, key=lambda size: size[0])
-        made = self.made.get(storage_key(tensor)) or Made("gradient", "", "", None)
+        made = self.made.get(storage_key(tensor)) or OperationNote("gradient", "", "", None)
         count = int(device_of(tensor).round(tensor, self.format.name).isinf().sum())
         fault = Fault(
             made, self.format, "backward", "gradient", largest, count, tensor.numel(), sources=self.sources_of(made),
@@ -155,7 +155,7 @@ class Faults(Trail, Observer):
         self.found.append(fault)
         return fault
 
-    def _fault_forward(self, made: Made) -> Fault | None:
+    def _fault_forward(self, made: OperationNote) -> Fault | None:
         """Fault of the operation in the forward pass."""
         return next((each for each in self.found if each.region == "forward" and each.made.row == made.row), None)
 

@@ -10,7 +10,7 @@ import torch
 from halfscope.torch.events.observer import Observer, StepPlan
 from halfscope.torch.events.place import Region
 from halfscope.torch.events.ran import Ran
-from halfscope.torch.findings.fault import Made
+from halfscope.torch.findings.fault import OperationNote
 from halfscope.torch.findings.magnitudes import relative_error
 from halfscope.torch.findings.trail import first_tensor, float_tensors
 from halfscope.torch.operations.table import TABLE, Kind, Trait, named
@@ -25,22 +25,22 @@ _STALLED = 0.02
 class Loss:
     """A forward operation whose result is far from FP32's although its operands are not."""
 
-    made: Made
+    made: OperationNote
     before: float  # relative errors
     after: float
     largest_operand: float
     largest: float  # largest of FP32's results
     zeros: int  # results that are 0, and are not in FP32
     elements: int
-    maker: Made | None  # maker of its first operand
-    sources: list[Made]  # operations before it
+    maker: OperationNote | None  # maker of its first operand
+    sources: list[OperationNote]  # operations before it
 
 
 @dataclass
 class Total:
     """A total to which the same line adds again and again."""
 
-    made: Made
+    made: OperationNote
     error: float = 0.0  # relative, after the last one
     largest: float = 0.0  # the total in the format, and in FP32
     exact: float = 0.0
@@ -71,7 +71,7 @@ class Losses(Observer):
         if is_forward and not self.found:
             self._compare(ran, made, operands, (result, exact))
 
-    def _compare(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:
+    def _compare(self, ran: Ran, made: OperationNote, operands: list[torch.Tensor], both: tuple) -> None:
         result, exact = both
         line = TABLE.get(ran.operation)
         if line is None or line.kind in (Kind.EXACT, Kind.LOSS) or ran.operation in named(Trait.ANGLE) or not operands:
@@ -92,7 +92,7 @@ class Losses(Observer):
             Loss(made, before, after, size, largest, zeros, exact.numel(), maker, self._trail.sources_of(made))
         )
 
-    def _add(self, ran: Ran, made: Made, operands: list[torch.Tensor], both: tuple) -> None:
+    def _add(self, ran: Ran, made: OperationNote, operands: list[torch.Tensor], both: tuple) -> None:
         result, exact = both
         terms = [value for value in ran.args[1:2] if isinstance(value, (int, float, torch.Tensor))]
         if not terms or not operands or not exact.numel():

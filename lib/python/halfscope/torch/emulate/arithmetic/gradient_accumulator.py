@@ -9,7 +9,7 @@ import torch
 
 from halfscope import _core
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.parameters import Owned
+from halfscope.torch.emulate.parameters import ModelTensor
 from halfscope.torch.policy import FP32
 from halfscope.torch.weak_hooks import WeakHook
 
@@ -33,7 +33,7 @@ class GradientAccumulator:
         self._quantizer, self._caster, self._additions = quantizer, caster, additions
         self._held: dict[str, torch.Tensor] = {}  # as the last addition left it
 
-    def follow(self, parameters: list[Owned]) -> list[Callable[[], None]]:
+    def follow(self, parameters: list[ModelTensor]) -> list[Callable[[], None]]:
         """Sets the hooks; returns what undoes that."""
         return [
             owned.tensor.register_post_accumulate_grad_hook(WeakHook(self._round, owned)).remove
@@ -41,7 +41,7 @@ class GradientAccumulator:
             if owned.tensor.requires_grad and owned.tensor.is_leaf
         ]
 
-    def _round(self, owned: Owned, tensor: torch.Tensor) -> None:
+    def _round(self, owned: ModelTensor, tensor: torch.Tensor) -> None:
         gradient = tensor.grad
         if gradient is None or gradient.dtype is not torch.float32 or gradient.layout is not torch.strided:
             return

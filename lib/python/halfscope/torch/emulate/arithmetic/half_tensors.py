@@ -13,7 +13,7 @@ from halfscope.torch.emulate.arithmetic.half_rules import rule_of
 from halfscope.torch.emulate.arithmetic.product_operands import ProductOperands
 from halfscope.torch.emulate.arithmetic.updates import is_decay
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.parameters import Owned
+from halfscope.torch.emulate.parameters import ModelTensor
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import target_of, writes
@@ -39,7 +39,7 @@ class HalfTensors:
     def __init__(
         self,
         caster: Caster,
-        owner: Callable[[torch.Tensor], Owned | None],
+        owner: Callable[[torch.Tensor], ModelTensor | None],
         attention_scale: float,
         product_operands: ProductOperands,
     ) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.marks import Marks
-from halfscope.torch.emulate.parameters import Owned, Parameters
+from halfscope.torch.emulate.parameters import ModelTensor, Parameters
 from halfscope.torch.emulate.places import Places
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
@@ -112,7 +112,7 @@ class Operands:
                 self._sources.append(tensor)  # so that no other tensor gets its address
         return copy
 
-    def weight(self, owned: Owned, tensor: torch.Tensor, line: Operation) -> torch.Tensor:
+    def weight(self, owned: ModelTensor, tensor: torch.Tensor, line: Operation) -> torch.Tensor:
         """A parameter, or a view of it, as the operation sees it."""
         quantizer = owned.formats.weight
         if quantizer == FP32 or tensor.dtype is not torch.float32:

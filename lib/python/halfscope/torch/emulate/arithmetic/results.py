@@ -10,7 +10,7 @@ from halfscope.torch.emulate.arithmetic.computation import Computation
 from halfscope.torch.emulate.arithmetic.operands import Operands
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.marks import Marks
-from halfscope.torch.emulate.parameters import Owned, Parameters
+from halfscope.torch.emulate.parameters import ModelTensor, Parameters
 from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import is_in_place
@@ -156,7 +156,7 @@ class Results:
             self._marks.set_sum(tensor, owed, is_wide)
         return result
 
-    def weight_gradient(self, owned: Owned, gradient: torch.Tensor) -> torch.Tensor:
+    def weight_gradient(self, owned: ModelTensor, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient as it arrives at a parameter, in the format of its role."""
         quantizer = owned.formats.weight_gradient
         if gradient.is_sparse:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulate.casts import Caster
-from halfscope.torch.emulate.parameters import Owned, Parameters
+from halfscope.torch.emulate.parameters import ModelTensor, Parameters
 from halfscope.torch.operations.operators import target_of
 from halfscope.torch.operations.table import Kind, Operation
 from halfscope.torch.policy import FP32
@@ -50,11 +50,11 @@ class Updates:
             return func(*args, **kwargs)
         return self._narrow(func, line, args, kwargs, owned, formats.optimizer_state)
 
-    def _formats(self, args: tuple, owned: Owned | None) -> Any:
+    def _formats(self, args: tuple, owned: ModelTensor | None) -> Any:
         """Formats of the weight that is written to or read, else the policy's own."""
         return owned.formats if owned is not None else self._parameters.base
 
-    def _write(self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: Owned | None) -> Any:
+    def _write(self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: ModelTensor | None) -> Any:
         """Computes in FP32 and rounds what is written to a weight."""
         assert owned is not None
         target = args[0]
@@ -63,7 +63,7 @@ class Updates:
         self._round_weight(target, before, (owned, is_decay(line, args)))
         return result
 
-    def _round_weight(self, target: torch.Tensor, before: torch.Tensor, about: tuple[Owned, bool]) -> None:
+    def _round_weight(self, target: torch.Tensor, before: torch.Tensor, about: tuple[ModelTensor, bool]) -> None:
         """about: the weight, and whether it decays."""
         owned, decays = about
         if decays:
@@ -79,7 +79,7 @@ class Updates:
             dense.copy_(copy)
 
     def _narrow(
-        self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: Owned | None, quantizer: str
+        self, func: Any, line: Operation, args: tuple, kwargs: dict[str, Any], owned: ModelTensor | None, quantizer: str
     ) -> Any:
         def rounded(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.dtype is torch.float32:

@@ -10,10 +10,10 @@ import torch
 from halfscope.torch.emulate.ranks.data_parallel import is_data_parallel
 from halfscope.torch.emulate.ranks.fully_shard import sharding_of
 
-Told = bool | float | None  # result of a training: yes or no, a number to minimise, or that every step was skipped
+EndCalls = bool | float | None  # result of a training: yes or no, a number to minimise, or that every step was skipped
 
 
-def result_of(value: Any) -> Told:
+def result_of(value: Any) -> EndCalls:
     """A criterion's answer: a number of Python or of a tensor, else whether it is true."""
     if isinstance(value, torch.Tensor) and value.dtype is not torch.bool:
         return float(value.detach())
@@ -22,7 +22,7 @@ def result_of(value: Any) -> Told:
     return bool(value)
 
 
-def agreed(model: torch.nn.Module, told: Told) -> Told:
+def agreed(model: torch.nn.Module, told: EndCalls) -> EndCalls:
     """Answer of all ranks of `model`: None where one does, yes where all do, the largest number or NaN."""
     group = group_of(model)
     if group is None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from halfscope import Histogram, UpdateCounters
-from halfscope.torch.counts.histograms import Observations, Stalled
+from halfscope.torch.counts.histograms import Observations, StalledWeights
 from halfscope.torch.emulate.book import Book, CastTotals, ShardCounts, is_of_shards
 
 _Updates = tuple[int, int, int, float]  # as UpdateCounters has them
@@ -18,14 +18,14 @@ _Histogram = tuple[np.ndarray, float, str]  # numbers, loss scale, format of the
 
 
 @dataclass(frozen=True)
-class _Told:
+class _RankCounts:
     """Counts of a step that a rank tells the others."""
 
     casts: dict[tuple[str, str], CastTotals]
     updates: dict[str, _Updates]  # updates of weights that are stored in a narrow format
     watched: dict[str, _Updates] = field(default_factory=dict)  # updates of other weights, for the histograms' format
     histograms: dict[tuple[str, str], _Histogram] = field(default_factory=dict)
-    stalled: dict[str, Stalled] = field(default_factory=dict)
+    stalled: dict[str, StalledWeights] = field(default_factory=dict)
 
 
 def add_up(book: Book, group: Any) -> None:
@@ -47,10 +47,10 @@ def add_up(book: Book, group: Any) -> None:
             book.add_update(name, found)
 
 
-def _tell(shards: ShardCounts, seen: Observations | None) -> _Told:
+def _tell(shards: ShardCounts, seen: Observations | None) -> _RankCounts:
     updates = _numbers(shards.updates)
     if seen is None:
-        return _Told(shards.casts, updates)
+        return _RankCounts(shards.casts, updates)
 
     def is_ours(name: str) -> bool:
         return shards.is_first or name in shards.sharded
@@ -62,10 +62,10 @@ def _tell(shards: ShardCounts, seen: Observations | None) -> _Told:
     }
     watched = {name: found for name, found in seen.updates.items() if is_ours(name)}
     stalled = {name: found for name, found in seen.stalled.items() if is_ours(name)}
-    return _Told(shards.casts, updates, _numbers(watched), histograms, stalled)
+    return _RankCounts(shards.casts, updates, _numbers(watched), histograms, stalled)
 
 
-def _put(seen: Observations, told: list[_Told]) -> None:
+def _put(seen: Observations, told: list[_RankCounts]) -> None:
     for key in [key for key in seen.histograms if is_of_shards(*key)]:
         del seen.histograms[key]
     seen.updates, seen.stalled = _sums(rank.watched for rank in told), {}
@@ -74,8 +74,8 @@ def _put(seen: Observations, told: list[_Told]) -> None:
             seen.add(role, tensor, Histogram.from_numbers(numbers, format=seen.format), scale)
             seen.formats[role, tensor] = format
         for name, stalled in rank.stalled.items():
-            known = seen.stalled.get(name, Stalled(stalled.format, 0, 0))
-            seen.stalled[name] = Stalled(
+            known = seen.stalled.get(name, StalledWeights(stalled.format, 0, 0))
+            seen.stalled[name] = StalledWeights(
                 known.format, known.with_gradient + stalled.with_gradient, known.unmoved + stalled.unmoved
             )
 
