@@ -103,6 +103,15 @@ def test_the_fewest_bits_within_a_divergence(planted: Planted) -> None:
         before = chosen.bits
 
 
+def test_few_sequences_do_not_tell() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10))
+    chosen = sensitivity(model, [torch.randn(6, 32)], ["mxfp4", "mxfp8_e4m3"]).choose(bits=5)
+    text = " ".join(str(chosen.report).split())
+    assert text.startswith("Type emulate(") and chosen.is_better_than_uniform is None
+    assert "tried on 6 calibration sequences; too few to tell it from mxfp4: 8 give an interval" in text
+
+
 def test_weights_alone_have_rules_of_one_side() -> None:
     torch.manual_seed(0)
     model, batches = convolutions().eval(), list(torch.randn(4, 32, 3, 9, 9))

@@ -45,6 +45,15 @@ def test_few_sequences_have_the_token_form_and_fewer_no_interval() -> None:
     assert "no interval below 8 samples" in str(found.report)
 
 
+def test_scores_beyond_the_second_order_are_named() -> None:
+    model, x = two_layers()
+    assert "beyond the second order" not in sensitivity(model, [x], ["mxfp4"]).report.about
+    with torch.no_grad():
+        model.two.weight *= 8
+    about = sensitivity(model, [x], ["mxfp4"]).report.about
+    assert "Rough, since beyond the second order, are sizes above 0.1 nats: of one, two." in about
+
+
 def test_a_format_that_overflows_is_no_candidate() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 4))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried
+from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
 from halfscope.torch.words import counted, listed
 
 MIXTURE = "mixture"
@@ -69,9 +70,9 @@ class FormatMixture(Reported):
 
     @property
     def is_better_than_uniform(self) -> bool | None:
-        """Whether it has less KL than the best uniform format of at most its bits; None where that is not told."""
+        """Whether it has less KL than the best uniform format within the limit; None where the interval has both."""
         low, high = self._evidence.gain()
-        return None if math.isnan(low) else True if low > 0 else False if high <= 0 else None
+        return True if low > 0 else False if high <= 0 else None
 
     @property
     def rules(self) -> dict[str, dict[str, str]]:
@@ -82,8 +83,8 @@ class FormatMixture(Reported):
     def report(self) -> Report:
         """The rules to type, or the uniform format that is as good; why, and how sure."""
         uniform = self._evidence.best_uniform()
-        use_uniform = uniform is not None and self.is_better_than_uniform is not True
-        finding = self._uniform(uniform) if use_uniform and uniform is not None else self._mixture(uniform)
+        is_as_good = self._evidence.gain()[0] <= 0  # not where too few sequences tell
+        finding = self._uniform(uniform) if is_as_good and uniform is not None else self._mixture(uniform)
         lines = [finding.change, *self._rule_lines(finding.about), f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
         return Report("choose", (finding,), about=self._about(), text="\n".join(lines), table=self.table())
 
@@ -114,7 +115,7 @@ class FormatMixture(Reported):
         if uniform is not None and not math.isnan(low):
             words += f"; {uniform} minus mixture {low:.3g} to {high:.3g} nats (95 %)"
         elif uniform is not None:
-            words += "; too few for an interval"
+            words += f"; too few to tell it from {uniform}: {FEWEST_SAMPLES} give an interval"
         return words if evidence.held_out else f"{words}; the same batches chose it: give held_out="
 
     @staticmethod

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS = 30  # rows of the table
 MOST = 0.5  # share of the cost that the named units have
+QUADRATIC = 0.1  # nats, from which on the second order alone is rough
 
 
 class Sensitivity(Reported):
@@ -155,6 +156,9 @@ class Sensitivity(Reported):
             f"of the loss; {subject.calibration.family.words}, seed {subject.seed}; evaluation mode."
         ]
         uncovered = subject.units.uncovered(subject.calibration.model)
+        rough = [unit for unit in self.units if max(self._nats(unit), default=0) > QUADRATIC]
+        if rough:
+            words.append(f"Rough, since beyond the second order, are sizes above {QUADRATIC} nats: of {listed(rough)}.")
         without = sorted(subject.units.without_gradient)
         if without:
             words.append(f"Not scored, since no gradient reaches them: {listed(without)}.")
