@@ -142,6 +142,32 @@ def test_rules_hold_for_the_units_alone() -> None:
     assert divergence(model, batches, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
 
 
+class Edge(nn.Module):
+    """The first layer's result rounds to FP16's largest number; beside both of its operands in FP16 it is beyond it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(1, 1, bias=False), nn.Linear(1, 4)
+        with torch.no_grad():
+            self.one.weight.fill_(48017.0)
+            self.two.weight *= 1e-4
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.two(self.one(x))
+
+
+def test_a_mixture_that_overflows_is_left() -> None:
+    torch.manual_seed(0)
+    found = sensitivity(Edge(), [torch.full((16, 1), 1.3641)], ["fp16", "bf16"])
+    assert found.not_finite == {} and all(found.scores[unit, "fp16"].nats < 1e-6 for unit in found.units)
+    chosen = found.choose(bits=16)
+    assert "bf16" in chosen.groups.values() and math.isfinite(chosen.kl)
+    assert "fp16     16.00  inf" in chosen.table()
+    only = sensitivity(Edge(), [torch.full((16, 1), 1.3641)], ["fp16"])
+    with pytest.raises(ValueError, match="choose: the mixture is not finite on the calibration batches; leave out"):
+        only.choose(bits=16)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "none": ({}, "choose: give one of bits=4.5, bits per weight, and max_kl=0.01"),
     "both": ({"bits": 5, "max_kl": 1}, "choose: give one of "),

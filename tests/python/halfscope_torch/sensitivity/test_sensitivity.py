@@ -171,3 +171,8 @@ def test_arguments_that_are_refused(case: str) -> None:
     with pytest.raises(error, match=words) as raised:
         sensitivity(*arguments, **options)
     assert "\n" not in str(raised.value)
+
+
+def test_inference_mode_is_refused() -> None:
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="call it outside of torch.inference_mode"):
+        sensitivity(MODEL, [X], ["bf16"])

@@ -26,6 +26,10 @@ def choose(
     search = Search(subject, scores, _groups(subject, scores))
     mixture = _within_bits(search, bits) if bits is not None else _within_nats(search, float(max_kl or 0))
     evidence = _evidence(search, mixture, bits, others)
+    if not math.isfinite(evidence.calibration[MIXTURE].mean):
+        raise ValueError(
+            "choose: the mixture is not finite on the calibration batches; leave out formats of few exponents"
+        )
     effort = f"{counted(search.trials, 'mixture')} tried; scored beside a mixture {counted(search.rounds, 'time')}"
     return FormatMixture(subject, mixture, evidence, effort)
 

@@ -31,6 +31,10 @@ class Subject:
         """Elements of the weights of a group's units."""
         return sum(self.units.by_name[unit].elements for unit in self.groups[group])
 
+    def group_of(self, unit: str) -> str:
+        """The name of a unit's group."""
+        return next(name for name, group in self.groups.items() if unit in group)
+
     def is_embedding(self, group: str) -> bool:
         """Whether one of its units is an embedding."""
         return any(self.units.by_name[unit].is_embedding for unit in self.groups[group])

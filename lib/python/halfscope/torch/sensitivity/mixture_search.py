@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 
 from halfscope.torch.sensitivity.integer_program import Choices
 from halfscope.torch.sensitivity.measurement import Subject, drawn_scores, first_order
@@ -66,7 +66,7 @@ class Search:
         mixture = self.predicted().solve(limit)
         if mixture is None:
             return None
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if isfinite(self.trial(mixture)[0].mean) else 0):
             better = self._kept(mixture, self._beside(mixture).solve(limit))
             if better is None:
                 break
@@ -99,23 +99,27 @@ class Search:
         """Change of the KL by each format, beside a mixture: to second order."""
         subject, formats = self.subject, unit_formats(self.subject, mixture)
         self.rounds += 1
-        first = first_order(subject, formats)
-        second = drawn_scores(subject, formats).scores(tuple(subject.formats), subject.seed)
-        return self.choices(lambda group, format: first[group, format] + second[group, format].nats)
+        first, measured = first_order(subject, formats), drawn_scores(subject, formats)
+        second = measured.scores(tuple(subject.formats), subject.seed)
+        changes = {key: first[key] + score.nats for key, score in second.items()}
+        changes |= {(subject.group_of(unit), format): inf for unit, format in measured.failures}
+        finite = _finite(changes)
+        return self.choices(lambda *key: finite[key])
 
     def _tried_singly(self, mixture: dict[str, str]) -> Choices:
         """The units with the largest scores in the mixture get the true changes of its KL."""
         worst = sorted(self.groups, key=lambda group: -self.scores[group, mixture[group]].nats)[:TRIED_UNITS]
         keys = [(group, format) for group in worst for format in self.subject.formats if (group, format) in self.scores]
         before, *others = self.trial(mixture, *({**mixture, group: format} for group, format in keys))
-        if not isfinite(before.mean):
-            return self.predicted()
-        true = {key: each.mean - before.mean for key, each in zip(keys, others)}
-        largest = max((abs(change) for change in true.values() if isfinite(change)), default=1.0)
+        base = before.mean if isfinite(before.mean) else 0.0
+        changes = {key: score.nats - self.scores[key[0], mixture[key[0]]].nats
+                   for key, score in self.scores.items() if key[0] in mixture}  # fmt: skip
+        changes |= {key: each.mean - base for key, each in zip(keys, others)}
+        finite = _finite(changes)
+        return self.choices(lambda *key: finite[key])
 
-        def nats(group: str, format: str) -> float:
-            if (group, format) in true:
-                return min(true[group, format], 1e3 * largest + 1)  # a trial that is not finite has these
-            return self.scores[group, format].nats - self.scores[group, mixture[group]].nats
 
-        return self.choices(nats)
+def _finite(changes: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Infinite ones become larger than all others together: the last choice of an integer program."""
+    most = 1e-12 + 2 * sum(abs(change) for change in changes.values() if isfinite(change))
+    return {key: change if isfinite(change) else most for key, change in changes.items()}

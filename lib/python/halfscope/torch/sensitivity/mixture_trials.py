@@ -34,7 +34,9 @@ class Tried:
         return float(self.nats.sum() / self.terms.sum())
 
     def interval(self, seed: int) -> tuple[float, float]:
-        """95 % over sequences; NaN for few."""
+        """95 % over sequences; NaN for few, and where one is infinite."""
+        if not np.isfinite(self.nats).all():
+            return np.nan, np.nan
         low, high = intervals(self.nats[:, None], self.terms, seed)
         return float(low[0]), float(high[0])
 

@@ -44,9 +44,8 @@ class Sensitivity(Reported):
 
     def _failures(self) -> dict[tuple[str, str], str]:
         """By group and format, what is not finite."""
-        of = {unit: name for name, group in self._subject.groups.items() for unit in group}
         return {
-            (of[unit], format): f"of '{called(unit)}' {words}"
+            (self._subject.group_of(unit), format): f"of '{called(unit)}' {words}"
             for (unit, format), words in self._measured.failures.items()
         }
 

@@ -58,6 +58,8 @@ def sensitivity(
     finite in FP32; TypeError for batches and outputs of other types, and for models that `emulate` refuses.
     """
     check_model(model, "sensitivity")
+    if torch.is_inference_mode_enabled():
+        raise RuntimeError("sensitivity: inference mode keeps no gradients; call it outside of torch.inference_mode()")
     given = operand_formats(formats, (RIGHT,) if weights_only else SIDES)
     calibration = Calibration(model, batches_of(batches, "sensitivity: batches"), family_of(loss), call, mask)
     units = find_units(calibration)
