@@ -1,0 +1,222 @@
+"""A small Llama trained on Python's own documentation: ranks, sizes and mixtures beside true KLs and another score.
+
+The other score is the sum of squares of g and dY, element by element, with true labels; ModelOpt's AutoQuantize has it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pydoc_data import topics
+from statistics import median
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("scipy", reason="SciPy is not installed")
+from torch import nn
+
+from halfscope.torch import Sensitivity, sensitivity
+from halfscope.torch.sensitivity.gradient_pass import GradientPass
+from halfscope.torch.sensitivity.mixture_search import Search
+from halfscope.torch.sensitivity.mixture_trials import tried
+from halfscope.torch.sensitivity.product_calls import Exact, ProductCall
+from halfscope.torch.sensitivity.units import Unit
+from recording.source_tree import ROOT
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+Tensor = torch.Tensor
+FORMATS = ("mxfp4", "nvfp4", "mxfp6_e2m3", "mxfp8_e4m3", "bf16")
+NARROW = FORMATS[:4]
+WIDTH, INNER, LAYERS, HEADS, LENGTH = 96, 256, 3, 4, 64
+OUTLIERS = (11, 60)
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.RMSNorm(WIDTH), nn.RMSNorm(WIDTH)
+        self.q, self.k, self.v, self.o = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(WIDTH, INNER, bias=False) for _ in range(2))
+        self.down = nn.Linear(INNER, WIDTH, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, shape = self.first(x), (*x.shape[:2], HEADS, -1)
+        q, k, v = (layer(y).view(shape).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        heads = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(heads.transpose(1, 2).reshape(x.shape))
+        y = self.second(x)
+        return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    """Characters (batch, time) to logits of the next ones; positions are learned."""
+
+    def __init__(self, characters: int) -> None:
+        super().__init__()
+        self.embed, self.positions = nn.Embedding(characters, WIDTH), nn.Parameter(torch.zeros(LENGTH, WIDTH))
+        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.norm, self.head = nn.RMSNorm(WIDTH), nn.Linear(WIDTH, characters, bias=False)
+        with torch.no_grad():
+            self.embed.weight.mul_(0.02)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        x = self.embed(characters) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network with batches to calibrate on, to take true KLs on, and to judge mixtures on."""
+
+    model: nn.Module
+    calibration: list[Tensor]
+    truth: list[Tensor]
+    judging: list[Tensor]
+
+
+def text() -> Tensor:
+    """Characters by number."""
+    every = "\n".join(topics.topics.values())
+    number = {letter: at for at, letter in enumerate(sorted(set(every)))}
+    return torch.tensor([number[letter] for letter in every])
+
+
+def batches_of(letters: Tensor, count: int, size: int, seed: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.randint(len(letters) - LENGTH - 1, (count, size), generator=generator)
+    return [torch.stack([letters[start : start + LENGTH + 1] for start in batch]) for batch in starts]
+
+
+def trained(is_planted: bool, steps: int = 400) -> Trained:
+    """is_planted: an embedding's channel that is large before the training, and outliers behind a norm after it."""
+    letters = text()
+    torch.manual_seed(1)
+    model = Llama(int(letters.max()) + 1)
+    if is_planted:
+        with torch.no_grad():
+            model.embed.weight[:, 7] = 8.0
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    for batch in batches_of(letters, steps, 16, seed=5):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten()).backward()
+        optimizer.step()
+    if is_planted:
+        plant(model.layers[1])
+    return Trained(model.eval(), *(batches_of(letters, *each) for each in ((4, 32, 11), (4, 32, 12), (6, 32, 13))))
+
+
+def plant(layer: Layer) -> None:
+    with torch.no_grad():
+        for channel in OUTLIERS:
+            layer.second.weight[channel] *= 64
+            for linear in (layer.gate, layer.up):
+                linear.weight[:, channel] /= 64
+
+
+def scored(network: Trained) -> Sensitivity:
+    return sensitivity(network.model, network.calibration, FORMATS, groups=[], call=inputs_of)
+
+
+def inputs_of(model: nn.Module, batch: Tensor) -> Tensor:
+    return model(batch[:, :-1])
+
+
+def true_divergences(found: Sensitivity, batches: list[Tensor]) -> dict[tuple[str, str], float]:
+    """KL of each unit alone in each format."""
+    keys = [(unit, format) for unit in found.units for format in FORMATS]
+    subject = found._subject
+    each = tried(subject, [{unit: format} for unit, format in keys], subject.calibration.with_batches(batches))
+    return dict(zip(keys, (trial.mean for trial in each)))
+
+
+def squares(found: Sensitivity) -> dict[tuple[str, str], float]:
+    """Sum over elements of g^2 dY^2, true labels, over twice the terms."""
+    subject, sums = found._subject, dict.fromkeys(found.scores, 0.0)
+
+    def look(unit: Unit, number: int, call: ProductCall, gradient: Tensor) -> None:
+        del number
+        exact = call.product(Exact())
+        for name, format in subject.formats.items():
+            sums[unit.name, name] += float(((call.product(format) - exact) * gradient).double().square().sum())
+
+    passing, terms = GradientPass(subject.calibration, subject.units, {}, look), 0
+    with subject.calibration.evaluating():
+        for batch in subject.calibration.batches:
+            output, labels = passing.output(batch), batch[:, 1:].flatten()
+            nn.functional.cross_entropy(output.flatten(0, 1), labels, reduction="sum").backward()
+            terms += len(labels)
+    return {key: value / (2 * terms) for key, value in sums.items()}
+
+
+def rank_correlation(pairs: list[tuple[float, float]]) -> float:
+    ranks = [torch.tensor(each).argsort().argsort().double() for each in zip(*pairs)]
+    return float(torch.corrcoef(torch.stack(ranks))[0, 1])
+
+
+def pairs_of(scores: dict[tuple[str, str], float], truth: dict, format: str) -> list[tuple[float, float]]:
+    return [(value, truth[key]) for key, value in scores.items() if key[1] == format]
+
+
+def mixture_of(found: Sensitivity, nats: Callable[[str, str], float], bits: float) -> dict[str, str]:
+    """The integer program's solution with other scores."""
+    groups = tuple(unit for unit in found.units if not found._subject.is_embedding(unit))
+    search = Search(found._subject, found.scores, groups)
+    mixture = search.choices(nats).solve(bits * search.elements)
+    assert mixture is not None
+    return mixture
+
+
+def compared(network: Trained, budgets: tuple[float, ...]) -> dict[str, Any]:
+    """Mean rank and median size of both scores, and KLs of mixtures on the judging batches by budget."""
+    found = scored(network)
+    truth, theirs = true_divergences(found, network.truth), squares(found)
+    ours = {key: score.nats for key, score in found.scores.items()}
+    told: dict[str, Any] = {}
+    for name, scores in (("ours", ours), ("theirs", theirs)):
+        each = [pairs_of(scores, truth, format) for format in NARROW]
+        ratios = [math.log2(predicted / true) for pairs in each for predicted, true in pairs]
+        told[name] = sum(map(rank_correlation, each)) / len(each), median(ratios), min(ratios), max(ratios)
+    subject = found._subject
+    judging = subject.calibration.with_batches(network.judging)
+    groups = [unit for unit in found.units if not subject.is_embedding(unit)]
+    for bits in budgets:
+        mixtures = {
+            "chosen": found.choose(bits=bits).groups,
+            "theirs": mixture_of(found, lambda *key: theirs[key], bits),
+            "singles": mixture_of(found, lambda *key: truth[key], bits),
+            "nvfp4": dict.fromkeys(groups, "nvfp4"),
+        }
+        told[f"{bits:g}"] = dict(
+            zip(mixtures, (each.mean for each in tried(subject, list(mixtures.values()), judging)))
+        )
+    return told
+
+
+def shown(network: str) -> list[list[float]]:
+    """Numbers of the page's rows on a network: this score's, the other one's, those of a uniform format."""
+    page = (ROOT / "docs/start/which-format-for-which-layer.md").read_text()
+    rows = [row.split("|")[3:] for row in page.splitlines() if row.startswith(f"| {network} |")]
+    return [[float(number) for number in re.findall(r"-?\d+\.\d+", " ".join(row))] for row in rows]
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_a_llama(is_planted: bool) -> None:
+    told = compared(trained(is_planted), (4.5, 5.0))
+    found = [[*told[name], told["4.5"][mixture], told["5"][mixture]]
+             for name, mixture in (("ours", "chosen"), ("theirs", "theirs"))]  # fmt: skip
+    *scores, uniform = shown("with outliers" if is_planted else "as trained")
+    for row, numbers in zip([*found, [told["4.5"]["nvfp4"], told["5"]["nvfp4"]]], [*scores, uniform]):
+        assert row[:-2] == pytest.approx(numbers[:-2], abs=0.3) and row[-2:] == pytest.approx(numbers[-2:], rel=0.15)
+    rank, size, least, most = told["ours"]
+    assert rank > 0.95 and abs(size) < 0.3 and least > -2.5 and most < 2
+    assert rank >= told["theirs"][0] - 0.01 and abs(size) < abs(told["theirs"][1])
+    for bits in ("4.5", "5"):
+        assert told[bits]["chosen"] < told[bits]["nvfp4"]
+        assert told[bits]["chosen"] < 1.1 * min(told[bits]["theirs"], told[bits]["singles"])
