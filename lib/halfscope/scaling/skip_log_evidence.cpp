@@ -36,6 +36,10 @@ bool shows_life(const IterationLine& line) {
   return has_good_norm(line) || (line.loss && std::isfinite(*line.loss) && !is_filtered_zero);
 }
 
+bool falls(const IterationLine& before, const IterationLine& after) {
+  return before.scale && after.scale && *after.scale < *before.scale;
+}
+
 class Evidence {
  public:
   Evidence(std::vector<CountedIterations>& iterations, SkipLog& log) : iterations_(iterations), log_(log) {
@@ -64,6 +68,10 @@ class Evidence {
       }
     }
     if (log_.lost) bound_lost();
+    if (iterations_.empty()) return;
+    // The last step may have been skipped, whatever the lines before it tell: no line behind it shows a fall.
+    const IterationLine& last = iterations_.back().line;
+    log_.again += last.has_means && !last.has_own_norm && is_bad(last) ? 1 : 0;
   }
 
  private:
@@ -77,21 +85,33 @@ class Evidence {
     if (bad.skipped.value_or(0) > 0 || !iterations_[static_cast<std::size_t>(i)].overflows.empty())
       return true;
     if (bad.bad_scale == 0.0) return true;
-    const auto falls = [](const IterationLine& before, const IterationLine& after) {
-      return before.scale && after.scale && *after.scale < *before.scale;
-    };
     if (i > 0 && falls(line(i - 1), bad)) return true;
     // Behind a line for several steps its own may be the one that lowered the scale of the next line.
     const bool is_next = i + 1 < std::ssize(iterations_) && line(i + 1).iteration > bad.iteration + 1;
     return is_next && falls(bad, line(i + 1));
   }
 
-  /// A later line is finite: the step was skipped. A mean over more steps than a line's may be not finite
-  /// again for the same step, so that only the first line of several counts, unless one stands alone.
+  /// Whether a line may be not finite for a step that another line tells of: a mean over more steps than a
+  /// line's, behind one that is not finite either, unless one stands alone; or before a fall of the scale.
+  [[nodiscard]] bool may_be_told(std::ptrdiff_t i) {
+    const IterationLine& bad = line(i);
+    if (bad.has_own_norm) return false;
+    if (i > 0 && is_bad(line(i - 1)) && !has_single_) return true;
+    return bad.has_means && i + 1 < std::ssize(iterations_) && falls(bad, line(i + 1));
+  }
+
+  /// Whether the lines of a step and of the next tell its scale and the one behind it: no fall is hidden.
+  [[nodiscard]] bool shows_fall(std::ptrdiff_t i) {
+    if (i + 1 >= std::ssize(iterations_)) return false;
+    const IterationLine &bad = line(i), &next = line(i + 1);
+    return bad.has_means && bad.scale && next.scale && next.iteration == bad.iteration + 1;
+  }
+
+  /// A later line is finite: the step was skipped.
   void disprove(std::ptrdiff_t i) {
     IterationLine& bad = line(i);
-    const bool again = i > 0 && is_bad(line(i - 1)) && !bad.has_own_norm && !has_single_;
-    log_.again += again ? 1 : 0;
+    const bool again = may_be_told(i);
+    log_.again += again && !shows_fall(i) ? 1 : 0;
     bad.is_disproved = true;
     bad.overflowed = bad.overflowed || !again;
     if (!log_.disproved)

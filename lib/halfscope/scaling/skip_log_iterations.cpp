@@ -179,8 +179,9 @@ class IterationLog {
     if (line.skipped || has_lines_) return;
     log_.counts_skips = false;
     const bool has_norm = finite.grad_norm.has_value();
-    if (line.has_means && has_finite_norm(line)) return;
-    const bool is_told = has_norm || finite.lost;
+    const bool is_of_all = line.has_own_norm || window.size() == 1;
+    if (line.has_means && has_finite_norm(line) && is_of_all) return;
+    const bool is_told = has_norm || finite.lost || (line.has_means && has_finite_norm(line));
     if (window.size() == 1 && known_ == 0 && !is_told) {
       ++log_.unseen_steps;
       finite.low = 0;

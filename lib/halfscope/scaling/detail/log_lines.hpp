@@ -59,11 +59,11 @@ struct IterationLine {
   bool overflowed = false;               ///< says that the step was not finite, and skipped
   bool tells_overflow = false;           ///< says whether it was
   bool has_step_scale = false;           ///< where it says so, its scale is that of the step
-  bool has_own_norm = false;             ///< norm and loss are this line's, and no other's
+  bool has_own_norm = false;             ///< norm and loss are those of the steps since the line before
   bool has_finite_norm = false;          ///< a norm that is finite, and no bound
   bool is_lost = false;                  ///< its step was not finite, and no later line is
   bool is_disproved = false;             ///< a later line is finite, so that its step was not lost
-  bool has_means = false;                ///< norm and loss are means over the steps since the line before
+  bool has_means = false;                ///< norm and loss are means over several steps
   bool is_filtered = false;              ///< its loss leaves out losses that are not finite: 0 is none at all
   bool is_numbered = true;               ///< false: the iteration is the count of such lines
 };

@@ -26,7 +26,8 @@ struct LogRecord {
   std::int64_t line = 0;
   bool is_told = false;           ///< a step of the run, whatever its values tell
   bool has_scaler = false;        ///< prints a scale that is none of a step
-  bool has_means = false;         ///< its norm and loss are means over the steps since the record before
+  bool has_means = false;         ///< its norm and loss are means over several steps
+  bool has_loose_window = false;  ///< not over the steps since the record before: over more, or over fewer
   bool is_filtered = false;       ///< its loss leaves out losses that are not finite
   bool is_numbered = true;        ///< false: its step is a count of records
   bool has_other_scales = false;  ///< scales beside the one that is read

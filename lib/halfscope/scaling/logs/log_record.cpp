@@ -147,7 +147,7 @@ void LogRecordSteps::hand_over(const LogRecord& record, const SkipLogSink& sink)
                      .format = format_,
                      .line = record.line,
                      .has_scaler = record.has_scaler,
-                     .has_own_norm = record.has_means || record.is_filtered,
+                     .has_own_norm = (record.has_means && !record.has_loose_window) || record.is_filtered,
                      .has_means = record.has_means,
                      .is_filtered = record.is_filtered,
                      .is_numbered = record.is_numbered};

@@ -1,4 +1,5 @@
-// MMEngine and MMCV: norms and losses are means over the steps since the line before.
+// MMEngine and MMCV: norms and losses are means over a window, 10 steps by default, whatever the lines are
+// apart.
 #include <vector>
 
 #include <halfscope/scaling/detail/log_formats.hpp>
@@ -16,7 +17,7 @@ LogLineReader read_mmengine(const LogColumns& columns) {
     fields.clear();
     find_log_fields(line.text, names, fields);
     if (is_cut_object(line.text, fields)) return true;
-    LogRecord record{.line = line.number, .has_means = true};
+    LogRecord record{.line = line.number, .has_means = true, .has_loose_window = true};
     for (const LogField& field : fields) record.take(field);
     if (record.has_step()) steps.hand_over(record, sink);
     return true;
