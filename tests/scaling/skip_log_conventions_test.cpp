@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <string>
@@ -134,6 +135,80 @@ TEST_CASE("norms that are infinite line after line may be means, unless one stan
       check_encloses(lines, skips_of(steps));
       if (means.back().find("inf") == std::string::npos) check_encloses(means, skips_of(steps));
     }
+  }
+}
+
+/// Lines of MMEngine: the norm is a mean over the last `window` steps.
+Lines means_of(const std::vector<Step>& steps, std::size_t window, std::size_t every, bool is_before) {
+  Lines lines;
+  for (std::size_t k = every; k <= steps.size(); k += every) {
+    const auto end = steps.begin() + static_cast<std::ptrdiff_t>(k);
+    const bool is_bad = std::any_of(end - static_cast<std::ptrdiff_t>(std::min(window, k)), end,
+                                    [](const Step& step) { return step.is_skipped; });
+    lines.push_back(fmt::format(
+        "mmengine - INFO - Epoch(train)  [1][{:4}/{}]  lr: 1.0e-02  grad_norm: {}  loss: 2.3  loss_scale: {}",
+        k, steps.size(), is_bad ? "inf" : "2.5", is_before ? steps[k - 1].before : steps[k - 1].behind));
+  }
+  return lines;
+}
+
+TEST_CASE("means over more steps than the lines are apart, or over fewer, enclose the skips", "[skip_log]") {
+  std::mt19937_64 random(8);
+  int exact = 0, from_falls = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<Step> steps = run_of(random() % 2 == 0 ? 60 : 200, random);
+    for (const std::size_t window : {1U, 4U, 10U, 50U}) {
+      for (const std::size_t every : {1U, 5U, 10U}) {
+        const auto told = static_cast<std::ptrdiff_t>(steps.size() / every * every);
+        const std::int64_t skipped = skips_of({steps.begin(), steps.begin() + told});
+        for (const bool is_before : {false, true}) {
+          const Lines lines = means_of(steps, window, every, is_before);
+          check_encloses(lines, skipped);
+          if (every > 1 || window > 10) continue;
+          ++from_falls;
+          exact += read_whole_log(lines).least_skipped() >= skipped - 1 ? 1 : 0;  // the last has no fall
+        }
+      }
+    }
+  }
+  CHECK(exact == from_falls);
+}
+
+TEST_CASE("skips that lines tell in words are said to be unread", "[skip_log]") {
+  std::mt19937_64 random(9);
+  constexpr std::array words{
+      "INFO colossalai - Found overflow. Skip step", "WARNING: Check overflow, downscale loss scale to 256",
+      "skipping this update, gradients are not finite", "Gradient overflow at this iteration"};
+  for (int i = 0; i < 100; ++i) {
+    const std::vector<Step> steps = run_of(60, random);
+    Lines lines, own;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const std::string step = fmt::format("step {}, loss = 2.3, loss_scale = {}", k + 1, steps[k].before);
+      lines.push_back(steps[k].is_skipped ? words[k % words.size()] : step);
+      own.push_back(steps[k].is_skipped
+                        ? fmt::format("step {} skipped, loss_scale = {}", k + 1, steps[k].behind)
+                        : fmt::format("step {}, loss = 2.3", k + 1));
+    }
+    if (skips_of(steps) == 0 || skips_of(steps) == 60) continue;
+    check_encloses(lines, skips_of(steps));
+    check_encloses(own, skips_of(steps));
+    const SkipLog log = read_whole_log(lines);
+    CHECK(log.told_in_words == skips_of(steps));
+    check_says(fmt::format("{}", fmt::join(log.notes, " ")), {"in words, and", "not read"});
+    if (log.skipped + log.skipped_in_holes == 0)
+      check_says(verdict_of(log), {"No line that was read tells of a skipped step, and"});
+  }
+}
+
+TEST_CASE("words of other matters tell of no skip", "[skip_log]") {
+  for (const char* line :
+       {"Skipping download, the file is there", "step 3, loss = 2.3, loss_scale = 64, overflow=0",
+        "skipped_steps: 0, loss_scale: 64, step: 3", "WARNING: stack overflow protection is off",
+        "Namespace(skip_steps=0, overflow_check=True, loss_scale=64)"}) {
+    const SkipLog log =
+        read_whole_log({"step 1, loss = 2.3, loss_scale = 64", "step 2, loss = 2.3, loss_scale = 64", line});
+    INFO(line);
+    CHECK(log.told_in_words == 0);
   }
 }
 

@@ -1,6 +1,7 @@
 // Steps that the logs of trainings tell of: which were skipped, at which loss scale, and what is not known.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -136,6 +137,8 @@ struct SkipLog {
   std::int64_t repeated = 0;
   /// Lines whose norm or loss is not finite behind one that is not: skipped steps, unless it is a mean.
   std::int64_t again = 0;
+  /// Lines that may tell of a skipped step in words, and are not read.
+  std::int64_t told_in_words = 0;
   /// Whether a line counts skips, or tells of each.
   bool counts_skips = true;
   /// False where steps are numbered by the lines that tell of them, since none has a number.
@@ -170,7 +173,9 @@ struct SkipLog {
   /// scaler.
   [[nodiscard]] std::optional<std::int64_t> most_skipped() const {
     if (!counts_steps || !numbers_steps || !(has_scaler || disproved)) return std::nullopt;
-    return skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + again + unseen_steps;
+    const std::int64_t read =
+        skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + again + unseen_steps;
+    return std::max(read, std::min(read + told_in_words, steps.empty() ? 0 : steps.back().step));
   }
 
   /// From the first step to the last, those between that have no line included.

@@ -158,6 +158,9 @@ std::string say_holes(const SkipLog& log) {
 }
 
 std::string say_no_skip(const SkipLog& log) {
+  if (log.told_in_words > 0)
+    return fmt::format("No line that was read tells of a skipped step, and {} may, in words.",
+                       log.told_in_words == 1 ? "one other" : fmt::format("{} others", log.told_in_words));
   if (log.open_steps > 0 || log.uneven) return "No line tells of a skipped step.";
   if (log.unknown_steps > 0) return "No step that the log tells of was skipped.";
   if (log.counts_skips) return "No step was skipped.";

@@ -95,4 +95,7 @@ void find_log_fields(std::string_view text, LogNames& names, std::vector<LogFiel
 /// none.
 [[nodiscard]] std::optional<double> take_grouped_number(std::string_view& text);
 
+/// Whether a line may tell of a skipped step in words, which are not read.
+[[nodiscard]] bool may_tell_of_skip(std::string_view text);
+
 }  // namespace halfscope

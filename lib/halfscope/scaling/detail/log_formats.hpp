@@ -56,6 +56,8 @@ LogLineReader read_espnet(const LogColumns&);
 LogLineReader read_scalars(const LogColumns&);
 /// Exceptions that end a run.
 LogLineReader read_endings(const LogColumns&);
+/// "Found overflow. Skip step": what no other format has read.
+LogLineReader read_skip_words(const LogColumns&);
 
 /// The scalars of an event file of TensorBoard: not line by line. Returns whether its last record is whole.
 LineEnd read_tensorboard(std::string_view bytes, const LogColumns& columns, const SkipLogSink& sink);
@@ -91,6 +93,7 @@ inline constexpr std::array log_formats{
     LogFormat{"tensorboard", "A TensorBoard event file", read_nothing, "brain.Event:2",
               "a TensorBoard event file, which is read from a file alone: give its path, not a pipe"},
     LogFormat{"endings", "", read_endings},
+    LogFormat{"words", "", read_skip_words},
     LogFormat{"gzip", "", read_nothing, "\x1f\x8b\x08",
               "a file that gzip has compressed; unpack it first: gunzip FILE"},
     LogFormat{"utf16", "", read_nothing, "\xff\xfe",

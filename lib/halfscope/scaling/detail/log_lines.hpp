@@ -102,6 +102,8 @@ struct SkipLogSink {
   std::function<void(const OtherScale&)> other_scale;
   /// The name of a scale that was read, where others stand beside it.
   std::function<void(std::string_view name)> only_scale;
+  /// A line may tell of a skipped step in words.
+  std::function<void()> words;
   /// Why a line that names a step or a skip is not read: "a step of 1e+18: ...".
   std::function<void(const std::string&)> reject;
 };

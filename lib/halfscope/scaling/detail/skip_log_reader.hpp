@@ -99,6 +99,7 @@ class SkipLogReader {
   void end_run(const EndingLine& line);
   void read(std::string_view text, LineEnd end);
   [[nodiscard]] SkipLog steps() const;
+  void note_words(SkipLog& log) const;
   [[nodiscard]] bool is_newest_first() const { return falls_ > 2 && falls_ + 1 == states_; }
   /// Whether the lines of a step have other scales than each other, and those of the next step the same ones.
   [[nodiscard]] bool has_several_scales() const { return returns_ > 1 || (returns_ == 1 && differing_ <= 3); }
@@ -128,7 +129,8 @@ class SkipLogReader {
   std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;
   std::map<std::int64_t, std::int64_t> other_scalers_;  ///< skips of all but the first
   std::vector<std::string> notes_;
-  std::string other_scale_;  ///< a name that may be that of a loss scale
+  std::int64_t words_ = 0, first_words_ = 0;  ///< lines that may tell of a skip in words, and the first
+  std::string other_scale_;                   ///< a name that may be that of a loss scale
   std::int64_t other_scale_line_ = 0;
   bool is_other_unreadable_ = false;
   std::int64_t states_ = 0, falls_ = 0;  ///< lines of another step than the one before, and of one before it

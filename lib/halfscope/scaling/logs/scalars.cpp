@@ -94,23 +94,14 @@ class ScalarLog {
       return;
     }
     if (epoch_ && !record.at(LogRole::epoch)) record.take(*epoch_);
-    if (!record.has_values()) note_skip(line, sink);
+    const bool is_told = record.at(LogRole::overflow) || record.at(LogRole::skipped);
+    if (record.has_values() && !is_told && may_tell_of_skip(line.text)) sink.words();
     if (!continues) header_ = {};
     if (record.has_values() || record.at(LogRole::other_scale)) {
       steps_.hand_over(record, sink);
     } else if (ends_behind(line.text, fields_.back().end)) {
       header_ = record;
     }
-  }
-
-  /// A step that was skipped, in words that no format has.
-  void note_skip(const LogText& line, const SkipLogSink& sink) {
-    constexpr std::array<std::string_view, 5> words{"skipp", "Skipp", "overflow", "Overflow", "OVERFLOW"};
-    if (!has_one_of(line.text, words) || std::exchange(has_noted_skip_, true)) return;
-    sink.note(
-        fmt::format("Line {} may tell of a skipped step in words, and is not read: give the scale a "
-                    "name and a mark, loss_scale=32768.",
-                    line.number));
   }
 
   /// clu's bracket, the progress bar of the line, or a line of a step alone before it, as Composer has it.
@@ -146,7 +137,6 @@ class ScalarLog {
   LogRecord table_, header_;
   std::optional<LogField> epoch_{};  ///< from a line of its own, "Epoch 2"
   std::int64_t before_bar_ = 0, bar_done_ = 0, bar_total_ = 0;
-  bool has_noted_skip_ = false;
   LogRecordSteps steps_{"scalars"};
 };
 
