@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from program import PROGRAM, OnTerminal, WithFolder
+from program import PROGRAM, OnTerminal, WithFolder, halfscope
 
 
 def step(number, max_abs, scale=1.0, **more):
@@ -90,7 +90,26 @@ class Scalings(WithFolder):
         self.refuse("replay", trace, "--scaling", "delayed(history=0)", says=["history", "1 to"])
         self.refuse("replay", "no-such-file", "--scaling", "latest", says=["'latest'"])  # before a long file is read
         self.refuse("replay", trace, "--scaling", "current", "--set", "growth_interval=2", says=["--scaler"])
-        self.refuse("replay", trace, says=["give --scaler", "--scaling"])
+        self.refuse("replay", trace, "--scaler", "all", "--scaling", "current", says=["give --scaler", "--scaling"])
+
+
+class ReplayAlone(WithFolder):
+    def test_a_log_without_scalers_begins_with_its_verdict(self):
+        path = self.folder / "train.log"
+        path.write_text("".join(f"step={step} loss_scale={2.0 ** max(12, 17 - step)}\n" for step in range(1, 40)))
+        lines = halfscope("replay", path).stdout.splitlines()
+        self.assertRegex(lines[0] + lines[1], "^ *4 steps skipped at the start, while the scale fell from 2")
+        rows = [line.split()[0] for line in lines if line.startswith("  recorded ") or "least" in line]
+        self.assertEqual(rows, ["recorded"])
+        told = json.loads(halfscope("replay", path, "--json").stdout)
+        self.assertEqual(told["scalers"], [])
+        self.assertIn("4 steps skipped at the start", told["verdict"])
+
+    def test_a_trace_without_scalers_is_refused(self):
+        path = self.folder / "trace.jsonl"
+        gradients = {"finite": True, "max_abs": 12.5}
+        path.write_text(json.dumps({"step": 1, "scale": 65536, "gradients": gradients}) + "\n")
+        self.refuse("replay", path, says=["give --scaler"])
 
 
 class Replay(WithFolder):
@@ -222,7 +241,6 @@ class Replay(WithFolder):
         self.refuse("replay", trace, "--scaler", "dynamic,layerwise", says=["layerwise", "inside the backward pass"])
         for word in ("nan", "-1", "1e39", "0"):
             self.refuse("replay", trace, "--scaler", word, says=[f"'{word}'", "a positive number", "list scalers"])
-        self.refuse("replay", trace, says=["--scaler"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "margin=2", says=["margin", "none of the scalers"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "steps=2", says=["scaler option", "steps"])
         self.refuse("replay", trace, "--scaler", "dynamic", "--set", "growth_interval", says=["KEY=VALUE"])

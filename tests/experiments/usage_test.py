@@ -59,7 +59,7 @@ class WrongWords(WithFolder):
             (("calc", "add", "1", "-.5"), ["'-.5'", "put -- before", "calc add -- 1 -.5"]),
             (("calc", "add", "inf", "-inf"), ["'-inf'", "put -- before"]),
             (("analyze", "x", "--headroom", "65"), ["--headroom", "0 to 64", "halfscope analyze --help"]),
-            (("replay", "x"), ["give --scaler", "--scaling", "halfscope replay --help"]),
+            (("replay", "x", "--scaler=1", "--scaling=current"), ["give --scaler", "--scaling", "replay --help"]),
             (("generate", "fish"), ["unknown kind 'fish'", "bash, zsh, man"]),
         ):
             self.refuse(*words, says=says)

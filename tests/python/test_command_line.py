@@ -164,6 +164,15 @@ def test_the_verdict_on_a_log_is_that_of_the_command(name: str, tmp_path: Path) 
     ours = halfscope.replay(path, "dynamic")
     assert ours.verdict == theirs["verdict"] != ""
     assert_same(ours.to_dict(), theirs)
+    alone = halfscope.replay(path)
+    assert alone.verdict == ours.verdict
+    assert_same(alone.to_dict(), json.loads(command("replay", path)))
+
+
+def test_a_trace_wants_scalers() -> None:
+    step = {"step": 1, "scale": 65536, "gradients": {"finite": True, "max_abs": 12.5}}
+    with pytest.raises(ValueError, match="^replay: a trace needs scalers"):
+        halfscope.replay([step])
 
 
 def test_a_log_that_tells_nothing(tmp_path: Path) -> None:

@@ -150,26 +150,34 @@ void print_what_is_unsure(const SkipLog& log) {
         "{} more skipped steps are counted in the log, but have no line: they are left out.", log.missing));
 }
 
+/// The steps, and what the rows of scalers take their gradients for.
+void print_facts(const SkipLog& log, bool is_alone) {
+  const std::string facts =
+      fmt::format("{}: {}, {} of them skipped.", title_of(log), words_of_steps(log), words_of_skips(log));
+  if (is_alone) return print_note(facts);
+  print_note(fmt::format(
+      "{} A skipped step overflows at its loss scale S and above; below S 'least' takes it as finite, "
+      "'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as that bound, and with 'any' "
+      "of them the outcome is the same.",
+      facts,
+      log.has_scaler ? "For any other step whose line tells that it was not skipped max|g| is at most "
+                       "65504/S, and at most the gradients' norm where that is logged"
+                     : "For any other step the log tells that max|g| is at most the gradients' norm where "
+                       "that is logged"));
+}
+
 }  // namespace
 
 void print_log_replay(const SkipLog& log, const SkipLogReplay& replay) {
   note_left_out(replay);
   const RecordedRun run = recorded_run(log);
+  const bool is_alone = replay.outcomes().empty();
+  if (is_alone) print_note(verdict_of(log));
   std::cout << write_table(table_of(log, run, replay.outcomes()), {.width = output_width()}) << "\n";
   for (const SkipLogOutcome& outcome : replay.outcomes()) print_end_of_run(*outcome.candidate);
-  print_note(verdict_of(log));
+  if (!is_alone) print_note(verdict_of(log));
   print_reproduction(run);
-  print_note(fmt::format(
-      "{}: {}, {} of them skipped. A skipped step overflows at its loss scale S and above; below S "
-      "'least' takes it as finite, 'greatest' as not. {}: 'least' takes its gradients as zero, 'greatest' as "
-      "that bound, and with 'any' of them the outcome is the same.",
-      title_of(log), words_of_steps(log), words_of_skips(log),
-      log.has_scaler
-          ? "For any other step whose line tells that it was not skipped max|g| is at most 65504/S, and at "
-            "most the "
-            "gradients' norm where that is logged"
-          : "For any other step the log tells that max|g| is at most the gradients' norm where that is "
-            "logged"));
+  print_facts(log, is_alone);
   print_what_is_unsure(log);
   print_notes(log);
 }

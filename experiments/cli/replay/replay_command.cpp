@@ -95,10 +95,13 @@ void take_steps(const SkipLog& log, const std::string& path, SkipLogReplay& repl
   }
 }
 
+[[noreturn]] void ask_for_rules() {
+  throw InvalidArgument(
+      "give --scaler for loss scales, or --scaling for scales of operands; see 'halfscope replay --help'");
+}
+
 void replay(const ReplayOptions& options) {
-  if (options.scalers.empty() == options.scaling.empty())
-    throw InvalidArgument(
-        "give --scaler for loss scales, or --scaling for scales of operands; see 'halfscope replay --help'");
+  if (!options.scalers.empty() && !options.scaling.empty()) ask_for_rules();
   if (!options.scaling.empty()) {
     if (!options.columns.empty())
       throw InvalidArgument("--columns is for logs; --scaling takes a run's record");
@@ -116,6 +119,7 @@ void replay(const ReplayOptions& options) {
     take_steps(*log, options.trace, replay);
     return options.json ? print_log_replay_json(*log, replay) : print_log_replay(*log, replay);
   }
+  if (options.scalers.empty()) ask_for_rules();
   for (const std::string& name : trace.left_out())
     print_stderr(fmt::format("leaving out {}: the trace has no histograms\n", name));
   if (options.json) return print_json(trace);
@@ -135,7 +139,9 @@ void add_replay_command(CLI::App& app) {
                    "printed, CSV, JSON lines, or an event file of TensorBoard")
       ->required();
   command
-      ->add_option("--scaler", options->scalers, "A,B: names of 'halfscope list scalers', numbers, and all")
+      ->add_option("--scaler", options->scalers,
+                   "A,B: names of 'halfscope list scalers', numbers, and all; a log without it has its "
+                   "verdict alone")
       ->delimiter(',')
       ->allow_extra_args(false);
   command

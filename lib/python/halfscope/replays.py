@@ -135,7 +135,7 @@ class Replay(Reported):
 
 def replay(
     trace: str | os.PathLike | Iterable[dict],
-    scalers: str | float | Iterable[str | float],
+    scalers: str | float | Iterable[str | float] = (),
     *,
     columns: str = "",
     **options: float,
@@ -149,7 +149,8 @@ def replay(
         or an event file of TensorBoard. It holds no gradients: of a scaler that it does not decide there are two runs,
         with the least and the greatest gradients that it allows.
     scalers: names as LossScaler takes them, numbers for constant scales, and "all", which leaves out those that look at
-        histograms where the trace has none, and at magnitudes where it is a log (with a warning).
+        histograms where the trace has none, and at magnitudes where it is a log (with a warning). A
+        log without them is told alone, with its verdict.
     columns: names in a log that stand for step, loss_scale, grad_norm and loss: "step=iter,loss_scale=lg_scale:log2".
     options: set in the scalers that have them.
 
@@ -164,6 +165,8 @@ def replay(
         return _replay_log(log, _core.SkipLogReplay(names, options))
     if not replayed.steps:
         raise ValueError("replay: there is no step in the trace")
+    if not names:
+        raise ValueError("replay: a trace needs scalers, such as 'dynamic' or 'all'; a log alone has a verdict without")
     for name in replayed.left_out:
         warnings.warn(f"replay: leaving out {name}: the trace has no histograms", stacklevel=2)
     return Replay(tuple(replayed.steps), replayed.not_finite, _runs(replayed))
