@@ -78,6 +78,7 @@ class Shards(WithFolder):
         self.assertEqual(self.counters(*outs), whole)
 
     def test_a_report_meanwhile_says_what_is_missing(self):
+        """docs/reference/results-format.md shows the line."""
         self.run_ok(*self.words("out", "--shard", "2/3"))
         self.assertIn("\n  missing: 8 of 12 runs: 8 not begun\n", self.report("out"))
         self.assertNotIn("no result", self.report("out"))

@@ -5,6 +5,7 @@
 <!-- torch 2.4 -->         the same, of this version or a newer one
 <!-- exit status N -->     of the block's last command
 <!-- output -->            text: the standard output of the block before it
+<!-- compared: TEST -->    text: output that another test compares
 """
 
 from __future__ import annotations

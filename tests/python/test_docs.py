@@ -306,7 +306,16 @@ def test_most_gradients_are_flushed_where_a_sentence_says_so() -> None:
 
 
 # In every command's help, and over every table of arms.
-SHARED_LINES = ("-h,--help", "Exit status:", "arm seeds", "arm beside", "scale costs nothing", "Sure: such a scale")
+SHARED_LINES = (
+    "-h,--help",
+    "Exit status:",
+    "arm seeds",
+    "arm beside",
+    "Loss scale 2^",
+    "Why: it fits",
+    "scale costs nothing",
+    "Sure: such a scale",
+)
 
 
 def test_no_table_stands_twice() -> None:

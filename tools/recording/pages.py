@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
@@ -115,10 +116,13 @@ def _record(sources: Sources, experiment: str) -> Path:
 
 
 def printed(sources: Sources, *words: str) -> str:
+    return text_block("\n".join(line.rstrip() for line in _output(sources, *words).strip().splitlines()))
+
+
+def _output(sources: Sources, *words: str) -> str:
     if sources.program is None:
         raise ValueError("the program is not built: run tools/reproduce")
-    done = subprocess.run([sources.program, *words], capture_output=True, text=True, check=True)
-    return text_block("\n".join(line.rstrip() for line in done.stdout.strip().splitlines()))
+    return subprocess.run([sources.program, *words], capture_output=True, text=True, check=True).stdout
 
 
 def help_text(sources: Sources, *command: str) -> str:
@@ -129,6 +133,21 @@ def help_text(sources: Sources, *command: str) -> str:
 def listed(sources: Sources, kind: str) -> str:
     """`halfscope list KIND`."""
     return printed(sources, "list", kind)
+
+
+def replayed(sources: Sources, log: str, scalers: str) -> str:
+    """Table of `halfscope replay LOG --scaler SCALERS`, without the verdict. log: in this tree."""
+    table = _output(sources, "replay", str(ROOT / log), "--scaler", scalers).split("\n\n", 1)[0]
+    return text_block(dedent(table))
+
+
+def overflows(sources: Sources, *arms: str) -> str:
+    """Lines of reports on the first overflow. arms: an experiment and an arm of it, and so on."""
+    lines = []
+    for experiment, arm in zip(arms[::2], arms[1::2]):
+        report = (_record(sources, experiment) / "report.txt").read_text(encoding="utf-8").splitlines()
+        lines += [line.strip() for line in report if line.strip().startswith(f"{arm}: step ")]
+    return text_block("\n".join(lines))
 
 
 def emulated_operations(sources: Sources) -> str:
@@ -160,12 +179,13 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "devices": lambda sources: device_section(sources.recorded),
     "differences": lambda sources, experiment: text_block(differences_table(sources.recorded, experiment)),
     "emulated-operations": emulated_operations,
+    "overflows": overflows,
     "index": lambda sources: experiment_index(sources.recorded),
     "resnet-points": lambda sources, experiment: resnet_points(sources.recorded, experiment),
     "install": lambda sources: install_block(sources.recorded),
     "headline": lambda sources: f"{headline_table(sources.recorded)}\n\n{everyday_line(sources.recorded)}",
 }
-PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed}
+PRINTED_KINDS: dict[str, Callable[..., str]] = {"help": help_text, "list": listed, "replay": replayed}
 
 
 def generated(words: str, sources: Sources) -> str:

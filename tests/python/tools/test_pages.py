@@ -98,6 +98,20 @@ def test_the_programs_words_need_the_program(recorded: Path, tmp_path: Path) -> 
     assert "```text\ncalled with run --help\n```" in refreshed(text, Sources(recorded, program))
 
 
+def test_a_replay_is_shown_without_its_verdict(recorded: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho "  scaler  $1 ${2##*/} $3 $4"\necho "  one"\necho\necho "  a verdict"\n')
+    program.chmod(0o755)
+    text = refreshed(f"<!-- generated: replay tests/a.log one,two -->\n{END}", Sources(recorded, program))
+    assert "```text\nscaler  replay a.log --scaler one,two\none\n```\n" in text and "verdict" not in text
+
+
+def test_first_overflows_are_those_of_the_reports(recorded: Path) -> None:
+    (recorded / "cpu/one/report.txt").write_text(f"{REPORT}\n  overflows\n  fp16: step 3: a\n  fp32: step 1: b\n")
+    text = refreshed(f"<!-- generated: overflows one fp16 one fp32 -->\n{END}", Sources(recorded))
+    assert "```text\nfp16: step 3: a\nfp32: step 1: b\n```" in text
+
+
 def test_check_names_the_stale_pages(
     recorded: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The page on NaN shows the output of `diagnose` for its code, README the report of the guide to `watch`."""
+"""The page on NaN shows the output of `diagnose` for its code, README and watch.md the reports of their trainings."""
 
 from __future__ import annotations
 
@@ -37,6 +37,20 @@ def test_readme_shows_the_report_of_the_guides_training(tmp_path: Path) -> None:
     printed = output_of("train.py", training, tmp_path)
     assert printed.splitlines()[0] == report.splitlines()[0]
     assert words(printed).startswith(words(report))
+
+
+def test_the_guide_shows_the_report_on_block_formats(tmp_path: Path) -> None:
+    blocks = read_blocks(GUIDE)
+    (training,) = (block.code for block in blocks if 'format="mxfp4"' in block.code and block.needs_torch)
+    (report,) = (block.code for block in blocks if block.code.startswith("Train in MXFP4"))
+    assert words(output_of("train.py", training, tmp_path)).startswith(words(report.removesuffix("...\n")))
+
+
+def test_the_guide_shows_the_state_of_readmes_optimizer(tmp_path: Path) -> None:
+    training = next(block.code for block in read_blocks(GUIDE) if block.needs_torch)
+    counted = training.replace("optimizer=optimizer", 'optimizer=optimizer, observe_roles="optimizer_state"')
+    (sentence,) = (block.code for block in read_blocks(GUIDE) if block.code.startswith("FP16 optimizer state"))
+    assert words(sentence) in words(output_of("train.py", counted, tmp_path))
 
 
 def words(text: str) -> str:
