@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails for a figure with a unit that was typed into a page: a time, a size, a rate, a ratio, a share, a count.
 
-Such a figure stands in a generated part or value (tools/docs), in a block of code or output that the tests run, in code
-within a sentence, or in a sentence that cites a publication. Limits and definitions are in tests/figures.txt, a line
+Such a figure stands in a generated part or value (tools/docs), in code, in output that the tests compare, or in a
+sentence that cites a publication. Limits and definitions are in tests/figures.txt, a line
 for each: page, figure, source file and the line of it that has the number:
 
     docs/guides/check.md | 5 % on | lib/python/halfscope/torch/check/updates.py | MOST_LOST = 0.05
@@ -27,11 +27,12 @@ NOT_PROSE = (
     re.compile(r"<!-- generated: .*?<!-- end of generated -->", re.DOTALL),
     re.compile(r"<!-- value: .*?<!-- end -->"),
     re.compile(r"<!-- compared: .*?<!-- end of compared -->", re.DOTALL),
-    re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE),
     re.compile(r"^ {4,}(?![-*|\d]).*$", re.MULTILINE),  # code that is indented
     re.compile(r"`(?:[^`\n]|\n(?!\s*\n))+`"),
     re.compile(r"(?<=\])\([^)\s]+\)"),  # addresses of links
 )
+FENCE = re.compile(r"(?:^<!-- (?P<note>[^\n]*) -->\n)?^ *```(?P<language>\w*)\n.*?^ *```$", re.DOTALL | re.MULTILINE)
+COMPARED = re.compile(r"output$|compared: ")  # with what the block before prints, or by a test
 WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
     "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "half an": 0.5, "a quarter of an": 0.25,
@@ -39,10 +40,13 @@ WORDS = {
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 TIME = r"(?:ms|us|µs|ns|s|min|seconds?|minutes?|hours?|days?)"
 UNIT = rf"(?:%|percent|{TIME}|[KMGT]i?B(?:/s)?|[MGT]/s|[GT]FLOP/s|times|points"
-UNIT += r"|(?:(?!of |the )\w+ )?(?:trainings|tests|networks|experiments|claims|tasks|scalers|models))"
+THINGS = "trainings|tests|networks|experiments|claims|tasks|scalers|models|rules|commands|roundings"
+UNIT += rf"|(?:(?!(?:of|the|with|in|on|and) )\w+ )?(?:{THINGS}))"
+MANY = "seven|eight|nine|ten|eleven|twelve|fifteen|sixteen|eighteen|twenty|thirty"  # fewer may be a definition
 FIGURE = re.compile(
     rf"(?<![\w^./-])(?:{NUMBER})(?: ?(?:to|of|and|or|\.\.) ?{NUMBER})? ?{UNIT}(?![\w/])"
     rf"|\b(?<!factor of )\d[\d,]* of (?:its |the |every )?\d[\d,]*\b"
+    rf"|\b(?:{MANY}) (?:{THINGS})\b"
     rf"|\b(?:{'|'.join(WORDS)}) (?:seconds?|minutes?|hours?|days?|percent)\b",
     re.IGNORECASE,
 )
@@ -80,8 +84,19 @@ class Definition(NamedTuple):
         return " | ".join(self)
 
 
+def without_code(fence: re.Match[str]) -> str:
+    """A fenced block as white space, but for comments of commands and output that no test compares."""
+    text = fence[0].replace("`", " ")
+    if fence["language"] == "text" and not COMPARED.match(fence["note"] or ""):
+        return text
+    if fence["language"] != "sh":
+        return re.sub(r"[^\n]", " ", text)
+    return re.sub(r"^.*?(?=  # |$)", "", text, flags=re.MULTILINE)
+
+
 def blanked(text: str) -> str:
     """The prose of a page; all else is white space, so that lines stay where they are."""
+    text = FENCE.sub(without_code, text)
     for pattern in NOT_PROSE:
         text = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     return text
@@ -141,11 +156,20 @@ def wrong_definition(root: Path, definition: Definition) -> str | None:
     return None
 
 
+def wrong_comparisons(root: Path, page: str, text: str) -> Iterator[str]:
+    """Parts that name a test which does not name the page."""
+    for test in re.findall(r"<!-- compared: (\S+) -->", text):
+        if not (root / test).is_file() or Path(page).name not in (root / test).read_text(encoding="utf-8"):
+            yield f"{page}: compared: {test}: no such file, or it does not name the page"
+
+
 def problems(root: Path, paths: list[str]) -> Iterator[str]:
     known = definitions(root)
     used = set()
     for path in paths:
-        for figure in figures(path, (root / path).read_text(encoding="utf-8")):
+        text = (root / path).read_text(encoding="utf-8")
+        yield from wrong_comparisons(root, path, text)
+        for figure in figures(path, text):
             covering = [definition for definition in known if definition.covers(figure)]
             used.update(covering)
             if not covering:

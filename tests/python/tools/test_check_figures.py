@@ -22,15 +22,21 @@ TYPED = {
     "a range": "It misses 5.9 to 8.8 % of it.",
     "a count": "It was right in 485 of 504 trainings.",
     "a count of things": "It has 28 networks.",
+    "a count in words": "It compares sixteen rules.",
     "a cell": "| cost | 13 % |\n|---|---|\n",
     "a sentence behind a citation": "Table 1 says so. Ours loses 5 %.",
+    "output that nothing compares": "```text\nlost 5 %\n```\n",
+    "a comment of a command": "```sh\nrun 5 %    # for 5 minutes\n```\n",
     "text behind a value": "It loses <!-- value: ratio a b c -->5 %<!-- end --> or 7 %.",
 }
 SOURCED = {
     "a generated part": "<!-- generated: arms one -->\n\nIt takes 5 s.\n\n<!-- end of generated -->",
     "a value": "It loses <!-- value: ratio a b c -->5 %<!-- end -->.",
     "a compared part": "<!-- compared: tests/test_one.py -->\n| 5 % |\n<!-- end of compared -->",
-    "code": "```sh\nrun    # 5 minutes\n```\n\n    run    # 5 minutes\n\nand `--max-error 5 %`\nand `a\nb 5 %`.",
+    "code": "```sh\nrun '5 %'    # it\n```\n\n    run    # 5 minutes\n\nand `--max-error 5 %`\nand `a\nb 5 %`.",
+    "Python": "```python\nx = 5  # 5 minutes\n```\n",
+    "output": "<!-- output -->\n```text\nlost 5 %\n```\n",
+    "output that a test compares": "<!-- compared: tests/test_one.py -->\n```text\nlost 5 %\n```\n",
     "a citation": "80 % (Fig. 2a). Kahan et al. lose 5 %.\n\n| Quartet II (2026) | 5 % |\n\nIn 2510.26788 5 %.",
     "no unit": "A scale of 2^16 fits 7 tensors; step 5 of them. A factor of 2 of 3.\n",
     "an address": "[page](https://example.org/5%) and 2^10 times.",
@@ -38,7 +44,7 @@ SOURCED = {
 
 
 def judge(root: Path, page: str, listed: str = "", source: str = "") -> subprocess.CompletedProcess[str]:
-    files = {"docs/page.md": page, LIST: listed, "lib/limits.hpp": source}
+    files = {"docs/page.md": page, LIST: listed, "lib/limits.hpp": source, "tests/test_one.py": "# page.md\n"}
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content, encoding="utf-8")
@@ -94,6 +100,12 @@ def test_a_limit_is_held_against_its_line_of_code(page: str, code: str, tmp_path
     assert done.returncode == 1 and "no page has this figure" in done.stdout
     other = entry.replace("docs/page.md", "docs/other.md")
     assert judge(tmp_path, page, other, code).stdout.splitlines()[-1] == "2 figures typed by hand"
+
+
+def test_a_part_that_is_compared_names_a_test_that_names_the_page(tmp_path: Path) -> None:
+    for test in ("tests/none.py", "lib/limits.hpp"):
+        done = judge(tmp_path, f"<!-- compared: {test} -->\n```text\n5 %\n```\n")
+        assert done.returncode == 1 and f"docs/page.md: compared: {test}: no such file" in done.stdout
 
 
 def test_a_folder_is_needed() -> None:
