@@ -10,7 +10,7 @@
 namespace halfscope {
 namespace {
 
-/// What is skipped, and what overflows.
+/// Words of a line on things that are skipped, and on things that overflow.
 constexpr std::array<std::string_view, 7> skipped{"step",     "updat", "iter",    "optimi",
                                                   "gradient", "grad ", "backward"};
 constexpr std::array<std::string_view, 8> overflowing{"grad",  "scale", "step", "detected",
