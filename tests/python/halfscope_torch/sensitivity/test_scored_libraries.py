@@ -46,6 +46,15 @@ def bert() -> nn.Module:
     return transformers.BertForSequenceClassification(config)
 
 
+def vit() -> nn.Module:
+    """Parameters that are added to the tokens: no product has them."""
+    config = transformers.ViTConfig(
+        hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=2, num_attention_heads=4, image_size=16,
+        patch_size=4, num_labels=5,
+    )  # fmt: skip
+    return transformers.ViTForImageClassification(config)
+
+
 # By name: the network, the units that are not embeddings, and some of them.
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], int, tuple[str, ...]]] = {
     "gpt2": (gpt2, 9, ("transformer.h.0.attn.c_attn", "lm_head")),
@@ -53,11 +62,14 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], int, tuple[str, ...]]] = {
                          "model.layers.1.mlp.gate_proj + up_proj")),
     "t5": (t5, 23, ("encoder.block.0.layer.0.SelfAttention.q + k + v",
                     "decoder.block.1.layer.1.EncDecAttention.k + v")),
+    "vit": (vit, 10, ("vit.embeddings.patch_embeddings.projection", "classifier")),
     "bert": (bert, 10, ("bert.encoder.layer.0.attention.self.query + key + value", "classifier")),
 }  # fmt: skip
 
 
 def batches(name: str) -> list[dict[str, torch.Tensor]]:
+    if name == "vit":
+        return [{"pixel_values": torch.randn(SEQUENCES, 3, 16, 16)} for _ in range(2)]
     shape = (SEQUENCES, LENGTH)
     names = ["input_ids", "decoder_input_ids"] if name == "t5" else ["input_ids"]
     return [{each: torch.randint(WORDS, shape) for each in names} for _ in range(2)]
@@ -73,6 +85,7 @@ def test_rules_of_a_library_network(name: str) -> None:
     assert len(units) == count and set(some) <= set(units), units
     assert "Not scored" not in found.report.about
     chosen = found.choose(bits=6)
+    assert next(iter(chosen.rules)) == "*"
     total = 0.0
     for batch in given:
         with torch.no_grad():

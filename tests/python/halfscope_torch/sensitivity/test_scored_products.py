@@ -70,6 +70,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "grouped": (lambda: nn.Conv2d(40, 20, 3, padding=1, groups=4), (2, 40, 5, 5)),
     "depthwise": (lambda: nn.Conv2d(12, 12, 3, padding=1, groups=12), (2, 12, 5, 5)),
     "conv3d": (lambda: nn.Conv3d(4, 6, 2), (2, 4, 3, 4, 5)),
+    "normed": (lambda: nn.utils.parametrizations.weight_norm(nn.Conv1d(24, 8, 3)), (3, 24, 11)),
     "attention": (lambda: Output(nn.MultiheadAttention(24, 2, batch_first=True)), SEQUENCES),
     "encoder": (lambda: nn.TransformerEncoderLayer(24, 2, 48, batch_first=True), SEQUENCES),
     "lstm": (lambda: Output(nn.LSTM(24, 20, num_layers=2, batch_first=True)), SEQUENCES),

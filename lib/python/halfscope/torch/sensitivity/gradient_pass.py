@@ -12,6 +12,7 @@ import torch
 
 from halfscope.torch.private import version_of
 from halfscope.torch.sensitivity.calibration import Calibration
+from halfscope.torch.sensitivity.multiplied_weights import MultipliedWeights
 from halfscope.torch.sensitivity.operand_images import LEFT, RIGHT, OperandFormat
 from halfscope.torch.sensitivity.product_calls import Exact, Images, ProductCall
 from halfscope.torch.sensitivity.samples import Samples
@@ -83,7 +84,7 @@ def find_units(calibration: Calibration) -> Units:
 
     The gradient of the last sequence alone shows which rows are that sequence's.
     """
-    units, sequences = Units(), 0
+    units, sequences = Units(calibration.model), 0
     seen: dict[str, set[Layout]] = {}  # layouts that all calls of a unit may have
 
     def look(unit: Unit, number: int, call: ProductCall, gradient: torch.Tensor) -> None:
@@ -94,7 +95,9 @@ def find_units(calibration: Calibration) -> Units:
 
     passing = GradientPass(calibration, units, {}, look)
     with calibration.evaluating():
-        output = passing.output(calibration.batches[0])
+        with MultipliedWeights(calibration.model) as multiplied:
+            output = passing.output(calibration.batches[0])
+        units.multiplied |= multiplied.storages
         sequences, last = len(output), torch.zeros_like(output)
         last[-1] = torch.randn(last[-1].shape, generator=torch.Generator().manual_seed(0)).to(last.device)
         output.backward(last)

@@ -162,7 +162,7 @@ class Sensitivity(Reported):
         if without:
             words.append(f"Not scored, since no gradient reaches them: {listed(without)}.")
         if uncovered:
-            words.append(f"Not scored, since no product known here has them: {listed(uncovered)}.")
+            words.append(f"Not scored, since their products are not known here: {listed(uncovered)}.")
         return " ".join(words)
 
 

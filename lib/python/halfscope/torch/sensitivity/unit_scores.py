@@ -11,6 +11,7 @@ from halfscope.torch.sensitivity.samples import Floats, GroupSamples
 ENOUGH_SEQUENCES = 100  # from which on the sequence form has less noise than the token form
 FEWEST_SAMPLES = 8  # for an interval
 RESAMPLES = 1000
+_MOST = 2**23  # elements of the resampling, from which on it has fewer rows
 SHARED = 4.0  # sequence form over token form from which on tokens err together
 
 
@@ -55,7 +56,9 @@ def intervals(sums: Floats, terms: Floats, seed: int) -> tuple[Floats, Floats]:
     if count < FEWEST_SAMPLES:
         nothing = np.full(sums.shape[1], np.nan)
         return nothing, nothing
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), RESAMPLES)
+    draws = np.random.default_rng(seed).multinomial(
+        count, np.full(count, 1 / count), max(200, min(RESAMPLES, _MOST // count))
+    )
     ratios = (draws @ sums) / (draws @ terms)[:, None]
     low, high = np.quantile(ratios, (0.025, 0.975), axis=0)
     return low, high

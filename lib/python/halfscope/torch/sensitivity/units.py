@@ -13,6 +13,9 @@ from halfscope.torch.sensitivity.product_calls import EmbeddingCall, LinearCall,
 from halfscope.torch.words import listed
 
 
+_COMPUTED = (0, 0)  # a weight that is computed in each pass
+
+
 class Layout(Enum):
     """How the rows of a product follow the sequences of a batch; the first that fits holds."""
 
@@ -37,10 +40,12 @@ class Unit:
 class Units:
     """Units in the order of their first call, and the modules that multiply the same input."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._stored = {storage_key(weight) for weight in model.parameters()}
         self.by_name: dict[str, Unit] = {}
         self.layouts: dict[str, Layout] = {}
         self.without_gradient: set[str] = set()
+        self.multiplied: set[int] = set()  # storages of weights that products take
         self._inputs: dict[tuple, list[str]] = {}
 
     def of(self, module: str, call: ProductCall) -> Unit:
@@ -49,7 +54,8 @@ class Units:
         known = self.by_name.get(module)
         name = module if known is None or known.is_embedding == is_embedding else f"{module}:embedding"
         unit = self.by_name.setdefault(name, Unit(name, is_embedding))
-        key = storage_key(call.weight), call.weight.storage_offset()
+        storage = storage_key(call.weight)
+        key = (storage, call.weight.storage_offset()) if storage in self._stored else _COMPUTED
         unit.weights[key] = max(unit.weights.get(key, 0), call.weight.numel())
         return unit
 
@@ -66,10 +72,10 @@ class Units:
         return _merged(names for names in self._inputs.values() if len(names) > 1)
 
     def uncovered(self, model: torch.nn.Module) -> list[str]:
-        """Parameters of two axes or more that no unit multiplies by."""
+        """Parameters of two axes or more that a product takes, and no unit."""
         known = {key for unit in self.by_name.values() for key, _ in unit.weights}
-        named = model.named_parameters()
-        return [name for name, weight in named if weight.dim() > 1 and storage_key(weight) not in known]
+        named = ((name, weight) for name, weight in model.named_parameters() if weight.dim() > 1)
+        return [name for name, weight in named if storage_key(weight) in self.multiplied - known]
 
 
 def _merged(groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from halfscope.torch.private import storage_key
 from halfscope.torch.sensitivity.call_readers import read_call
-from halfscope.torch.sensitivity.product_calls import ProductCall
+from halfscope.torch.sensitivity.product_calls import ConvolutionCall, ProductCall
 from halfscope.torch.sensitivity.recurrent_layers import recurrent_layer
 from halfscope.torch.words import called
 
@@ -24,7 +24,8 @@ Handle = Callable[[str, ProductCall, Run], torch.Tensor]
 class WatchedProducts(TorchFunctionMode):
     """Hands products with weights of a model to a function, whose result the model goes on with.
 
-    Products outside of the model, and those without a parameter of the model, are PyTorch's own.
+    Products outside of the model are PyTorch's own, and so are products of matrices without a parameter of the model; a
+    convolution has a weight even where that is computed.
     """
 
     def __init__(self, model: torch.nn.Module, handle: Handle) -> None:
@@ -67,7 +68,7 @@ class WatchedProducts(TorchFunctionMode):
 
     def _call(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         call = read_call(func, args, kwargs)
-        if call is None or not self._is_weight(call.weight):
+        if call is None or not (isinstance(call, ConvolutionCall) or self._is_weight(call.weight)):
             return func(*args, **kwargs)
         self._check_types(call)
         return self._handle(self._modules[-1], call, lambda: func(*args, **kwargs))
