@@ -12,7 +12,6 @@ from halfscope.torch.private import storage_key, version_of
 from halfscope.torch.sensitivity.product_calls import EmbeddingCall, LinearCall, ProductCall
 from halfscope.torch.words import listed
 
-
 _COMPUTED = (0, 0)  # a weight that is computed in each pass
 
 
