@@ -23,7 +23,7 @@ from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
-from halfscope.torch.private import checkpoints_called_directly, storage_key
+from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _NEAR = 64  # calls in front of one that a change may ask for
@@ -185,11 +185,12 @@ class Program:
 
     def _add_noise(self, mode: RoundingMode, flat: torch.Tensor) -> None:
         """Adds noise to the elements that the format does not hold."""
-        for part in flat.split(PART):
-            held, noisy = part.clone(), part.clone()
-            Rounder(self.format.name)(held)
-            mode.rounder(noisy)
-            part.copy_(torch.where(held == part, part, noisy))
+        with without_modes():  # the step itself does not write
+            for part in flat.split(PART):
+                held, noisy = part.clone(), part.clone()
+                Rounder(self.format.name)(held)
+                mode.rounder(noisy)
+                part.copy_(torch.where(held == part, part, noisy))
 
     def _tensors(self) -> list[torch.Tensor]:
         return [*self._weights.values(), *self._buffers.values()]
