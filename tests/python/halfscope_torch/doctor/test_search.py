@@ -172,6 +172,18 @@ def test_what_nothing_heals_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "nothing that was tried heals this" in str(report) and "write" not in str(report)
 
 
+def test_what_heals_these_inputs_alone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from halfscope.torch.doctor.examination import Examination
+
+    bases = []
+    monkeypatch.setattr(Examination, "healed_run", lambda _, trial, moves: bases.append(trial) or None)
+    model, x = squared()
+    text = " ".join(str(diagnose(model, lambda: model(x).mean())).split())
+    assert "heals it on these inputs; nothing that was tried heals slightly smaller ones too, " in text
+    assert "write" not in text and "nothing that was tried heals this" not in text
+    assert {each.lifts_inputs for each in bases} == {False, True}
+
+
 def test_weights_gradients_and_random_numbers_are_left_alone() -> None:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))

@@ -128,12 +128,18 @@ def _cause_alone(about: Examination, course: Course, harm: str) -> Advice:
     elif course.is_out_of_time:
         sure = f"the search ended after {about.progress.seconds:g} s: {_region_words(course)}; seconds= gives it more"
     else:
-        sure = (
-            "nothing that was tried heals this: FP32 in all calls, in inputs, weights and state, other loss scales"
-            + (f", {counted(course.tried, 'change')}" if course.tried else "")
-        )  # fmt: skip
+        sure = _unhealed_words(course)
     place = None if call is None else call.place
     return Advice("", words[0] if words else "the format spoils this step", harm, sure, **placed(place))
+
+
+def _unhealed_words(course: Course) -> str:
+    """A region that heals the step as it is was not accepted on slightly smaller inputs."""
+    changes = f", {counted(course.tried, 'change')}" if course.tried else ""
+    if course.region is None:
+        kinds = "FP32 in all calls, in inputs, weights and state, other loss scales"
+        return f"nothing that was tried heals this: {kinds}{changes}"
+    return f"{_region_words(course)} on these inputs; nothing that was tried heals slightly smaller ones too{changes}"
 
 
 def _region_words(course: Course) -> str:

@@ -65,11 +65,17 @@ class Course:
             self.is_spread = True
             self._heal_changes()
             return
-        if not any(self._heals_alone(base) or self._in_region(base) for base in _BASES):
+        if not any(self._heals_beside(base) for base in _BASES):
             self.is_unhealed = not self._scale()
-            return
-        if self.region is not None:
+
+    def _heals_beside(self, base: Trial) -> bool:
+        """Whether a change is accepted beside inputs, weights or state in FP32."""
+        if self._heals_alone(base):
+            return True
+        self.is_unhealed = False
+        if self._in_region(base):
             self._heal_groups(self.region)
+        return bool(self.remedies)
 
     def _heal_groups(self, region: Region) -> None:
         self.about.progress.doing = "remedies"
@@ -84,8 +90,10 @@ class Course:
 
     def _in_region(self, base: Trial) -> bool:
         self.about.progress.doing = "the calls that FP32 heals"
-        self.region, self.base = shortest_region(self.about, base), base
-        return self.region is not None
+        region = shortest_region(self.about, base)
+        if region is not None:
+            self.region, self.base = region, base
+        return region is not None
 
     def _heals_alone(self, base: Trial) -> bool:
         """Whether state in FP32 heals the step with every call in the format."""
