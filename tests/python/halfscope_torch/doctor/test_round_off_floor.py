@@ -140,3 +140,18 @@ def test_noise_that_was_not_learned_decides_nothing() -> None:
     model, x = nn.Sequential(*layers), 30 + torch.randn(8, 16)
     report = diagnose(model, lambda: (model(x) - model(x * 1.01)).square().sum() * 1e3, "bf16", seconds=0.0)
     assert not report.findings and "Not decided" in str(report) and not report.is_healthy
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_quick_look_calls_a_small_healthy_step_healthy(seed: int) -> None:
+    """Means near 0, whose error one noisy run underrates now and then."""
+    torch.manual_seed(seed)
+    model = nn.Linear(4, 4)
+    assert diagnose(model, lambda: model(torch.ones(2, 4)).mean(), quick=True).is_healthy
+
+
+def test_a_quick_look_tells_an_error_far_beyond_one_noisy_run() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(8, 8), 30 + torch.randn(4, 8)
+    report = diagnose(model, lambda: (model(x).abs() * 0.01 + 4096 - 4096).mean(), quick=True)
+    assert report.findings and "the loss is 0, in FP32 0." in " ".join(str(report).split())

@@ -21,6 +21,7 @@ _LEFT = 0.5  # most of an amplified error that a remedy leaves: any change of th
 _MOST_CHANGE = 0.2
 _STANDS = 0.5  # share of the elements to be moved that stay, which no noise explains: it moves them
 _EXPLAINED = 4.0  # times what noise makes
+_DOUBT = 4.0  # times more, where one noisy run is all that is known: now and then it draws a small error
 _TYPICAL = 1 / 4  # share of an amplified error that the median of the noisy runs has too
 _JUMP = 2.0  # times what noise explains that grows as it should: a sign that flipped, as before a ReLU
 _GROWTH = 2.0  # ratio of amplified errors with 4 times the noise; what a flipped sign costs stays
@@ -169,13 +170,14 @@ class Floor:
         if is_noise:
             return ""
         least = _LEAST_OF_SMALL if each.share < _SMALL else _LEAST_OF_GRADIENTS
-        if each.error > _EXPLAINED * floor and each.error > max(6 * u, least if is_gradient else 0.0):
+        doubt = _DOUBT if len(self.of_each_run.get((each.group, each.name), ())) == 1 else 1.0
+        if each.error > doubt * _EXPLAINED * floor and each.error > max(6 * u, least if is_gradient else 0.0):
             return "round-off"
         times = {"number": _NUMBERS, "gradients": _GRADIENTS}.get(each.group)
         if times is None:
             return ""
         most = max(times * u * root, tolerance.amplified if is_gradient else 0.0)
-        return "amplified" if min(each.error, self._typical(each) / _TYPICAL) > most else ""
+        return "amplified" if min(each.error, self._typical(each) / _TYPICAL) > doubt * most else ""
 
     def _has_lost_digits(self, choice: Distance) -> bool:
         return choice.lost > _NUMBERS * self.unit * self.calls**0.5
