@@ -26,6 +26,8 @@ class CallLog:
         """
         self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
+        # Arguments by which calls that a trial lifts ask for 16 bits; 0 of `half`.
+        self.types: dict[CallPlace, int | str] = {}
         self.calls: deque[Call] = deque(maxlen=keeps)
         self.in_update = False
         self.of_updates: set[CallPlace] = set()

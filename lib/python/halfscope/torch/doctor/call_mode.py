@@ -60,8 +60,8 @@ class CallMode(TorchFunctionMode):
         return self._run(Call(place, func, args, kwargs, (nodes_made(), 0)))
 
     def _run(self, call: Call) -> Any:
-        call.args, call.kwargs, asked = self._without_types(call)
         lifts = self.plan.lifts(call.place) and not self.log.in_update
+        call.args, call.kwargs, asked = self._without_types(call, lifts)
         call.args, call.kwargs = self._cast_operands(call, lifts, asked)
         if self.log.count(call.place) > self.plan.most_calls:
             raise EndlessRun
@@ -123,30 +123,35 @@ class CallMode(TorchFunctionMode):
                 self.narrow_types.add(tensor.dtype)
                 self.log.widen(tensor)
 
-    def _without_types(self, call: Call) -> tuple[tuple, dict, Numbers | None]:
+    def _without_types(self, call: Call, lifts: bool) -> tuple[tuple, dict, Numbers | None]:
         """Arguments that ask for float32 alone, and the numbers that they asked for."""
         asked: list[Numbers] = []
 
-        def replaced(value: Any) -> Any:
+        def ask(key: int | str, kind: Numbers) -> None:
+            asked.append(kind)
+            if lifts and kind is Numbers.NARROW:
+                self.log.types.setdefault(call.place, key)
+
+        def replaced(key: int | str, value: Any) -> Any:
             if value in NARROW_TYPES if isinstance(value, torch.dtype) else False:
-                asked.append(Numbers.NARROW)
+                ask(key, Numbers.NARROW)
                 self.narrow_types.add(value)
                 return _FP32
             if value is _FP32:
-                asked.append(Numbers.WIDE)
+                ask(key, Numbers.WIDE)
             return value
 
-        args = tuple(map(replaced, call.args))
-        kwargs = {key: replaced(value) for key, value in call.kwargs.items()}
+        args = tuple(replaced(key, value) for key, value in enumerate(call.args))
+        kwargs = {key: replaced(key, value) for key, value in call.kwargs.items()}
         if call.name == "float":
-            asked.append(Numbers.WIDE)
+            ask(0, Numbers.WIDE)
         if call.name in ("half", "bfloat16"):
             self.narrow_types.add(torch.float16 if call.name == "half" else torch.bfloat16)
-            asked.append(Numbers.NARROW)
+            ask(0, Numbers.NARROW)
         like = args[1] if call.name in ("to", "type_as") and len(args) > 1 else None
         if isinstance(like, torch.Tensor) and like.dtype is _FP32:
             kind = self.mode.kind_of(like)
-            asked.append(kind if kind is Numbers.NARROW else Numbers.WIDE)
+            ask(1, kind if kind is Numbers.NARROW else Numbers.WIDE)
         return args, kwargs, asked[0] if asked else None
 
     def _cast_of_script(self, call: Call, asked: Numbers | None, lifts: bool) -> Any:

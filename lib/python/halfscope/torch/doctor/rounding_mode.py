@@ -160,6 +160,8 @@ class RoundingMode(TorchDispatchMode):
         rule = _rule(func)
         if rule.is_untouched:
             return func(*args, **kwargs)
+        if rule.name == "lift_fresh":  # torch.tensor: the step's own numbers, which no operation made
+            self._begin_with(args[0])
         kinds = [(self.kind_of(tensor), tensor.dim()) for tensor in floats((args, kwargs))]
         if rule.writes:
             self._note_writes(rule, args, kwargs)
@@ -185,6 +187,12 @@ class RoundingMode(TorchDispatchMode):
             yield
         finally:
             self.default = before
+
+    def _begin_with(self, tensor: torch.Tensor) -> None:
+        is_float = tensor.dtype is torch.float32
+        self.kinds.set(tensor, self.default if is_float else Numbers.WIDE)
+        if is_float and self.default is Numbers.NARROW:
+            self.rounder(tensor)
 
     def kind_of(self, tensor: torch.Tensor) -> Numbers:
         kind = self.kinds.get(tensor)

@@ -15,6 +15,8 @@ from halfscope.torch.doctor.typing_edits import Edit, is_atom, wrapped_operand
 
 _MARGINS = (0, 1, 2, 4)  # calls on each side of a group that is not enough
 _SHORT = {"fp16": ".half()", "bf16": ".bfloat16()"}
+_SHORT_NAMES = ("half", "bfloat16")
+_METHODS = {"half": "float", "bfloat16": "float", "type_as": "to"}  # the method that a cast to float32 has
 
 
 def one_call(group: Group) -> Iterator[Candidate]:
@@ -69,20 +71,41 @@ def _lines(first: CallPlace, last: CallPlace) -> str:
 def edits_of(run: Run, format: str) -> tuple[Edit, ...]:
     """The casts of a run with a region in FP32, as a user types them; empty where one has no text."""
     down = _SHORT.get(format, "")
-    edits: list[Edit] = []
-    for (place, key), kind in run.log.casts.items():
-        call = next((call for call in run.log.calls if call.place == place), None)
-        suffix = ".float()" if kind is Numbers.LIFTED else down
-        edit = None if call is None or not suffix else _cast_edit(call, key, suffix)
-        if edit is None:
-            return ()
-        edits += edit
-    return tuple(dict.fromkeys(edits))
+    calls = {call.place: call for call in reversed(run.log.calls)}  # the first at each place
+    types = run.log.types
+    found = [
+        _cast_edit(calls.get(place), key, ".float()" if kind is Numbers.LIFTED else down)
+        for (place, key), kind in run.log.casts.items()
+        if types.get(place) != key
+    ]
+    found += [_type_edit(calls.get(place), key) for place, key in types.items()]
+    if None in found:
+        return ()
+    return tuple(dict.fromkeys(edit for edits in found for edit in edits or ()))
 
 
-def _cast_edit(call: Call, key: int | str, suffix: str) -> list[Edit] | None:
-    expression = expression_of(call.place)
-    if expression is None or not call.place.is_typed:
+def _type_edit(call: Call | None, key: int | str) -> list[Edit] | None:
+    """A call that asks for 16 bits asks for float32: `x.half()`, `x.to(h.dtype)`, `torch.ones(3, dtype=h.dtype)`."""
+    expression = None if call is None or not call.place.is_typed else expression_of(call.place)
+    if call is None or expression is None or not isinstance(expression.node, ast.Call):
+        return None
+    name = [_name_edit(call, expression, _METHODS[call.name])] if call.name in _METHODS else []
+    if call.name in _SHORT_NAMES:
+        return name
+    node = expression.operand(key, call.func)
+    return None if node is None else [*name, Edit(call.place.file, expression.span(node), text="torch.float32")]
+
+
+def _name_edit(call: Call, expression: Expression, name: str) -> Edit:
+    """Another method: the name behind the last dot."""
+    span = expression.span(expression.node.func)  # type: ignore[attr-defined]
+    first = span.end_column - len(call.name)
+    return Edit(call.place.file, span._replace(line=span.end_line, column=first), text=name)
+
+
+def _cast_edit(call: Call | None, key: int | str, suffix: str) -> list[Edit] | None:
+    expression = None if call is None or not suffix else expression_of(call.place)
+    if call is None or expression is None or not call.place.is_typed:
         return None
     if call.place.module:
         return _layer_edit(call.place, expression, key, suffix)
