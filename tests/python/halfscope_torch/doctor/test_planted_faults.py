@@ -75,11 +75,11 @@ def test_a_mask_that_its_scale_makes_infinite_gets_a_smaller_constant(tmp_path: 
 
 @pytest.mark.slow
 def test_faults_without_a_rule_are_named_and_healed(tmp_path: Path) -> None:
-    named, works, wrong = scores([each for kind in UNFORESEEN for each in judged(kind, 0, 6, tmp_path)])
+    named, works, wrong = scores([each for kind in UNFORESEEN for each in judged(kind, 0, 3, tmp_path)])
     assert wrong == [] and named >= 0.95 and works >= 0.85
 
 
-@pytest.mark.parametrize("kind", ["discounted", "finite_difference"])
+@pytest.mark.parametrize("kind", ["discounted", "finite_difference", "far_positions"])
 def test_some_faults_without_a_rule_are_healed(kind: str, tmp_path: Path) -> None:
     """A constant's power, of which PyTorch rounds the constant; a difference in whose gradient two lines cancel."""
     _, works, wrong = scores(judged(kind, 1000, 1, tmp_path))
