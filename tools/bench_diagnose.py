@@ -124,10 +124,13 @@ def memory_of(training: Training) -> tuple[float, float]:
         return weights + peak_of(work)
 
     weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+
+    def look(loss: Callable[[], torch.Tensor], seconds: float) -> object:
+        return diagnose(model, loss, scale=2.0**10, seconds=seconds)
+
     of_step = peak_beside(lambda: training.loss().backward())
-    looks = [lambda of=of: diagnose(model, of, scale=2.0**10, seconds=600) for of in (training.loss, faulty)]
-    healthy, fault = (peak_beside(look) / of_step for look in looks)
-    return healthy, fault
+    healthy = peak_beside(lambda: look(training.loss, 600))
+    return healthy / of_step, peak_beside(lambda: look(faulty, 60)) / of_step
 
 
 def runs_of_faults(number: int) -> list[int]:
