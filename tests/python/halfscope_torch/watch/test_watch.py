@@ -92,7 +92,7 @@ def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> 
     assert of_weights.recommended_scale_log2 is not None
     assert of_weights.recommended_scale == analysis.recommended_scale
     assert of_weights.joint_window_log2 == analysis.joint_window_log2
-    # Files and arrays of these names may hold weights, and a last line says so.
+    # Arrays of these names may hold weights, and a last line says so; the file's name says that it holds none.
     assert analysis.verdict.partition("\n  If these are weights")[0] == of_weights.verdict
     np.savez(tmp_path / "gradients.npz", **gradients)
     told = json.loads(
@@ -100,7 +100,7 @@ def test_watch_advises_as_analyze_does_on_the_same_gradients(tmp_path: Path) -> 
             [PROGRAM, "analyze", tmp_path / "gradients.npz", "--json"], capture_output=True, check=True
         ).stdout
     )
-    assert told["verdict"] == analysis.verdict
+    assert told["verdict"] == of_weights.verdict
     assert told["recommended_scale_log2"] == of_weights.recommended_scale_log2
     outputs = {f"{name} (output)": found for name, found in watched.histograms("activation_gradient").items()}
     everything = {**outputs, **histograms}
