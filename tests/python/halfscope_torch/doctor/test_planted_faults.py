@@ -33,13 +33,15 @@ def judged(kind: str, first: int, number: int, folder: Path) -> list[Judged]:
 
 
 def judged_if_harmed(seed: int, kind: str, folder: Path) -> Judged | None:
+    """None too where the planted lines do no harm: a gradient of some percent too small wants a loss scale alone."""
     source, path = planted(seed, kind, EVERY), folder / "harmed.py"
     path.write_text(source.source)
     exact = outcome(load(path), torch.float32)
     if not is_near(distance(exact, exact)):
         return None
     each = judge(source, folder)
-    return each if each.report.alarms or is_harmed(path, exact) else None
+    wants_scale = [advice.kind for advice in each.report.findings] == ["loss scale"]
+    return each if (each.report.alarms and not wants_scale) or is_harmed(path, exact) else None
 
 
 def is_harmed(path: Path, exact: tuple[float, torch.Tensor]) -> bool:
