@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import mean
 
+from halfscope.text_tables import aligned
 from recording.advice_tasks import NARROW, Task, read_tasks
 from recording.student import half_interval
-from recording.text_tables import aligned
 
 Z_95 = 1.96  # standard deviations of a normal distribution
 

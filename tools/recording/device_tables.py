@@ -6,7 +6,7 @@ from pathlib import Path
 
 from halfscope.results.packed import read_packed_runs
 from halfscope.results.recorded import CPU, RecordedTable, read_tables, recorded_devices, recorded_experiments
-from recording.text_tables import aligned
+from halfscope.text_tables import aligned
 
 NOTHING = """\
 No experiment has been trained at full size on a GPU yet. `tools/gpu-check --results` on a machine with one does so,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
+from halfscope.text_tables import aligned
 from recording.student import half_interval
-from recording.text_tables import aligned
 
 HEAD = ("arm", "beside", "behind by", "95 % interval", "detectable", "seeds")
 

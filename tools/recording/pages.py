@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from halfscope.results.json_files import read_json
 from halfscope.results.recorded import CPU
+from halfscope.text_tables import aligned
 from recording.advice_counts import HEADER, refreshed_header
 from recording.advice_rules import advice_rules
 from recording.beside_papers import beside_papers
@@ -37,7 +38,6 @@ from recording.inline_values import refreshed_values
 from recording.measured import install_block
 from recording.resnet_points import resnet_points
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
-from recording.text_tables import aligned
 
 END = "<!-- end of generated -->"
 PART = re.compile(r"<!-- generated: (?P<words>[^\n]+) -->\n(?P<body>.*?)" + re.escape(END), re.DOTALL)

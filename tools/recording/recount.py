@@ -18,8 +18,8 @@ from pathlib import Path
 
 from halfscope.results.json_files import FORMAT_VERSION, read_json
 from halfscope.results.packed import ENVIRONMENT
+from halfscope.text_tables import aligned
 from recording.pack_results import report_of
-from recording.text_tables import aligned
 
 SUMMARY = "summary.json"
 RECOUNTED = ("harm", "findings", "verdict")  # parts of a summary that the advisor's rule has a part in

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from halfscope._core import confidence_95
+from halfscope.text_tables import aligned
 from halfscope.torch.policy import Policy
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ def table_text(arms: list[AblationArm], metric: str) -> str:
             arm.name, str(len(arm.metrics)), mean, interval, "-" if math.isnan(least) else f"{least:.2g}",
             f"{100 * arm.flushed:.1f} %", f"{100 * arm.mean_lost_updates:.1f} %", arm.overflow or "-",
         ))  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return aligned(rows, right=False)
 
 
 def verdict_text(arms: list[AblationArm], metric: str, lower_is_better: bool) -> str:

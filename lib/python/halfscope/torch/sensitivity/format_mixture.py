@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from halfscope.reporting import Finding, Report, Reported
+from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
@@ -134,8 +135,7 @@ class FormatMixture(Reported):
             interval = "-" if math.isnan(low) else f"{low:.3g} to {high:.3g}"
             bits = f"{evidence.bits[name]:.2f}"
             rows.append((name, bits, f"{evidence.calibration[name].mean:.3g}", held, interval))
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+        return aligned(rows, right=False)
 
     def _about(self) -> str:
         subject = self._subject

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
+from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.choosing import choose
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
 from halfscope.torch.sensitivity.measurement import Measured, Subject
@@ -131,13 +132,8 @@ class Sensitivity(Reported):
         ranked = sorted(self.units, key=lambda unit: -max(self._nats(unit), default=0))
         rows = [("unit", "weights", *self.formats)]
         rows += [(called(unit), f"{self._subject.elements(unit)}", *self._cells(unit)) for unit in ranked[:ROWS]]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
-            for row in rows
-        ]
         rest = len(ranked) - ROWS
-        return "\n".join([*lines, f"and {counted(rest, 'unit')} with less"] if rest > 0 else lines)
+        return f"{aligned(rows)}\nand {counted(rest, 'unit')} with less" if rest > 0 else aligned(rows)
 
     def _nats(self, unit: str) -> list[float]:
         return [self.scores[unit, format].nats for format in self.formats if (unit, format) in self.scores]
