@@ -11,7 +11,7 @@ import torch
 from halfscope.torch.sensitivity.calibration import Calibration
 from halfscope.torch.sensitivity.gradient_pass import Errors, GradientPass, Mixture
 from halfscope.torch.sensitivity.operand_images import OperandFormat
-from halfscope.torch.sensitivity.samples import Floats, GroupSamples, Samples
+from halfscope.torch.sensitivity.samples import Floats, GroupSamples, Samples, by_sequence
 from halfscope.torch.sensitivity.unit_scores import Score, scores_of
 from halfscope.torch.sensitivity.units import Units
 from halfscope.torch.sensitivity.watched_products import WatchedProducts
@@ -87,7 +87,7 @@ def _measured(subject: Subject, mixture: Mixture, is_soft: bool) -> Measured:
             gradient = family.soft(fp32_output(calibration, batch), seen) if is_soft else family.drawn(seen, generator)
             terms = calibration.terms(batch, seen)
             output.backward(calibration.weighted(gradient, terms))
-            every.append(terms.double().reshape(len(terms), -1).sum(1).cpu().numpy())
+            every.append(by_sequence(terms))
             samples.end_batch(every[-1])
     return Measured(samples.groups, errors.failures, np.concatenate(every))
 

@@ -13,7 +13,7 @@ from halfscope.torch.sensitivity.gradient_pass import mixed
 from halfscope.torch.sensitivity.measurement import Subject, fp32_output
 from halfscope.torch.sensitivity.operand_images import OperandFormat
 from halfscope.torch.sensitivity.product_calls import ProductCall
-from halfscope.torch.sensitivity.samples import Floats
+from halfscope.torch.sensitivity.samples import Floats, by_sequence
 from halfscope.torch.sensitivity.unit_scores import intervals
 from halfscope.torch.sensitivity.watched_products import Run, WatchedProducts
 
@@ -62,7 +62,7 @@ def tried(subject: Subject, mixtures: Sequence[ByGroup], calibration: Calibratio
         for batch in own.batches:
             reference = fp32_output(own, batch)
             counting = own.terms(batch, reference)
-            terms.append(_by_sequence(counting))
+            terms.append(by_sequence(counting))
             parts.append([_divergence(subject, own, batch, (reference, counting), each) for each in formats])
     return [Tried(np.concatenate(each), np.concatenate(terms)) for each in zip(*parts)]
 
@@ -77,7 +77,7 @@ def _divergence(
         return np.full(len(output), np.inf)
     reference, terms = about
     nats = calibration.family.divergence(reference, output)
-    return _by_sequence(torch.where(terms > 0, nats, 0.0))
+    return by_sequence(torch.where(terms > 0, nats, 0.0))
 
 
 def _output(
@@ -89,8 +89,3 @@ def _output(
 
     with WatchedProducts(calibration.model, handle).watching(), torch.no_grad():
         return calibration.output(batch)
-
-
-def _by_sequence(terms: torch.Tensor) -> Floats:
-    found: Floats = terms.double().reshape(len(terms), -1).sum(1).cpu().numpy()
-    return found

@@ -29,6 +29,12 @@ class GroupSamples:
         self.terms.append(terms)
 
 
+def by_sequence(terms: torch.Tensor) -> Floats:
+    """Sums of numbers of the loss's terms (sequences, ...), on the CPU."""
+    found: Floats = terms.double().reshape(len(terms), -1).sum(1).cpu().numpy()
+    return found
+
+
 class Samples:
     """Rows of a batch's products, and the sums of all batches."""
 
