@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <span>
 
+#include <halfscope/core/detail/small_letters.hpp>
 #include <halfscope/core/escape.hpp>
 #include <halfscope/stats/what_if.hpp>
 
@@ -24,12 +24,6 @@ constexpr std::array parameters{"weight", "bias", "kernel"};
 /// A gain has so many elements at least, all from 2^-2 to 2^2.
 constexpr std::int64_t least_gain = 8;
 constexpr int gain_binades = 2;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 /// Behind the last of `separators`.
 std::string_view last_part(std::string_view name, std::string_view separators) {
@@ -54,8 +48,8 @@ bool lie_around_1(const ExponentHistogram& counts) {
 
 void WeightSigns::look_at(const SignedTensor& tensor) {
   using namespace weight_signs;
-  const std::string full = lower(tensor.name), last(last_part(full, "./"));
-  const std::string place = lower(last_part(tensor.file, "/"));
+  const std::string full = in_small_letters(tensor.name), last(last_part(full, "./"));
+  const std::string place = in_small_letters(last_part(tensor.file, "/"));
   is_gradient_ =
       is_gradient_ || full.find("grad") != std::string::npos || place.find("grad") != std::string::npos;
   has_parameters_ = has_parameters_ || is_one_of(last, parameters);

@@ -1,8 +1,10 @@
 // Lines that may tell of a skipped step in words that no format has: "Found overflow. Skip step".
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
+#include <halfscope/core/detail/small_letters.hpp>
 #include <halfscope/scaling/detail/log_fields.hpp>
 #include <halfscope/scaling/detail/log_formats.hpp>
 #include <halfscope/scaling/detail/log_text.hpp>
@@ -15,12 +17,6 @@ constexpr std::array<std::string_view, 7> skipped{"step",     "updat", "iter",  
                                                   "gradient", "grad ", "backward"};
 constexpr std::array<std::string_view, 8> overflowing{"grad",  "scale", "step", "detected",
                                                       "found", "check", "skip", "amp"};
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  return small;
-}
 
 /// "overflow=0", "skipped: 3", "overflow False": numbers and answers, which are read by their names.
 bool has_answer(std::string_view text, std::size_t place) {
