@@ -103,7 +103,7 @@ def test_an_error_that_noise_may_explain_takes_more_noise_beside_one_that_is_amp
         seeds.append(trial.seed)
         gradient = 0.06 if trial.seed == 7 else 0.001
         outcome = off(gradient * trial.noise / UNIT, 0.09 * trial.noise / UNIT)
-        return Run(outcome, CallLog(0, frozenset(), {}), AutocastBlocks(False), set())
+        return Run(outcome, CallLog(frozenset(), {}), AutocastBlocks(False), set())
 
     seeds: list[int] = []
     pair = Pair(run, Trial(), off(0.06, 0.09), off(0.0, 0.0))

@@ -42,7 +42,8 @@ def _notes(report: Diagnosis, program: Program) -> tuple[list[str], int]:
     trainee, outside = Trainee(program.model, program.optimizers), program.written_outside.values()
     session = Session(trainee, program.step, policy, program.format, program.scale, outside=outside)
     session.keep_gradients()
-    session.is_forward_only = report.is_healthy  # the search has judged the gradients
+    # The search has judged gradients, and those of a spoiled forward pass follow from it.
+    session.is_forward_only = report.is_healthy or any(alarm.distance.group == "number" for alarm in report.alarms)
     try:
         steps = Steps(session, _run_of(session), Outcome(report.loss_in_fp32, {}, {}, [], [], []))
         if report.is_healthy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halfscope.torch.doctor.calls import Kept
 from halfscope.torch.doctor.diagnosing import Course, Remedy
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import HEALED, Alarm
@@ -22,6 +23,7 @@ _DEEP = 4  # ancestors of a call that are looked at for a cause
 
 
 def told(about: Examination, course: Course) -> Diagnosis:
+    about.keep(Kept())
     outcome, exact = about.narrow.outcome, about.exact.outcome
     ties = tie_words(about, [alarm.distance for alarm in about.alarms])
     healed = {place for remedy in course.remedies for place in remedy.group}

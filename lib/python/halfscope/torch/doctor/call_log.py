@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
-from halfscope.torch.doctor.calls import Call
+from halfscope.torch.doctor.call_names import is_in_place
+from halfscope.torch.doctor.calls import Call, Kept
 from halfscope.torch.doctor.decisions import Decision, decision_of
-from halfscope.torch.doctor.nested_tensors import tensors_in
+from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key, without_modes
+from halfscope.torch.tensors.storages import storage_of
 
-_MOST_TURNS = 64  # calls at one place whose decisions a run keeps
+_MOST_TURNS = 64  # calls at one place whose decisions, or operands and results, a run keeps
 
 
 class CallLog:
     """Notes of one run."""
 
-    def __init__(self, keeps: int | None, state: frozenset[int], names: dict[int, str]) -> None:
-        """keeps: calls, the last ones, with operands and results; None: all. state: storages of weights, buffers and
-        optimizers. names: of modules by their id.
+    def __init__(
+        self,
+        state: frozenset[int],
+        names: dict[int, str],
+        near: int = 0,
+        kept: Kept | None = None,
+    ) -> None:
+        """state: storages of weights, buffers and optimizers. names: of modules by their id.
+
+        near: number of the last calls whose operands and results are at hand. kept: calls that keep theirs; None: no
+        call is noted.
         """
         self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
         # Arguments by which calls that a trial lifts ask for 16 bits; 0 of `half`.
         self.types: dict[CallPlace, int | str] = {}
-        self.calls: deque[Call] = deque(maxlen=keeps)
+        self.calls: list[Call] = []  # noted ones
+        self.writes: dict[int, CallPlace] = {}  # the last one to each storage by a noted call
         self.in_update = False
         self.of_updates: set[CallPlace] = set()
         self.latest_place: CallPlace
         self.decisions: dict[CallPlace, list[Decision]] = {}
         self.modules: list[torch.nn.Module] = []
-        self._makers: dict[tuple, Call] = {}
-        self._state, self._names, self._calls = state, names, 0
+        # With a storage's reference: while it is held no other storage has its identity.
+        self._makers: dict[tuple, tuple[Call, StorageWeakRef]] = {}
+        self._state, self._names, self._near, self._kept = state, names, near, kept
+        self._count, self._keeps_latest = 0, False
+        self._turns: Counter[CallPlace] = Counter()
+        self._latest: deque[tuple[Call, bool]] = deque()  # whether it is a view
+        self._latest_calls = 0
         self._narrow: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.origins: dict[int, torch.Tensor] = {}  # tensors of 16 bits, by the storage of their float32 numbers
 
@@ -45,17 +62,63 @@ class CallLog:
         self.latest_place = place
         if self.in_update:
             self.of_updates.add(place)
-        self._calls += 1
-        return self._calls
+        self._count += 1
+        return self._count
 
-    def add(self, call: Call) -> None:
-        if self.calls and len(self.calls) == self.calls.maxlen:
-            oldest = self.calls[0]
-            for key in [_identity(tensor) for tensor in _tensors(oldest.result)]:
-                if self._makers.get(key) is oldest:
-                    del self._makers[key]
+    def keep_latest(self) -> int:
+        """Keeps operands and result of the call that is at work, and returns its number."""
+        self._keeps_latest = True
+        return self._count
+
+    def add(self, call: Call, is_view: bool = False) -> None:
+        """A call that has its result."""
+        if self._kept is None and not self._near:
+            return
+        if self._kept is not None:
+            self._note(call, is_view)
+        for tensor in _tensors(call.result):
+            self._makers[_identity(tensor)] = (call, StorageWeakRef(storage_of(tensor)))
+        if not self._is_kept(call, is_view):
+            self._keep_for_now(call, is_view)
+
+    def _note(self, call: Call, is_view: bool) -> None:
+        given = tensors_in((call.args, call.kwargs))
+        makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(_identity(tensor)))}
+        call.number, call.makers = self._count, tuple(makers.values())
+        if is_view:
+            return
+        call.has_floats = bool(floats_in((given, call.result)))
         self.calls.append(call)
-        self.add_view(call)
+        for tensor in tensors_in(call.args[:1] if is_in_place(call) else call.kwargs.get("out")):
+            self.writes.pop(storage_key(tensor), None)  # the last write stands last
+            self.writes[storage_key(tensor)] = call.place
+
+    def _is_kept(self, call: Call, is_view: bool) -> bool:
+        if self._keeps_latest and not is_view:
+            self._keeps_latest = False
+            return True
+        if self._kept is None:
+            return False
+        if call.place in self._kept.places:
+            self._turns[call.place] += 1
+            if self._turns[call.place] <= _MOST_TURNS:
+                return True
+        return call.number in self._kept.numbers
+
+    def _keep_for_now(self, call: Call, is_view: bool) -> None:
+        self._latest.append((call, is_view))
+        self._latest_calls += not is_view
+        while self._latest_calls > self._near or (self._latest and not self._near):
+            oldest, was_view = self._latest.popleft()
+            self._latest_calls -= not was_view
+            if self._kept is None:
+                self._lose(oldest)
+            oldest.forget()
+
+    def _lose(self, call: Call) -> None:
+        for key in [_identity(tensor) for tensor in _tensors(call.result)]:
+            if self._makers.get(key, (None,))[0] is call:
+                del self._makers[key]
 
     def note_decision(self, call: Call) -> None:
         turns = self.decisions.get(call.place, [])
@@ -63,25 +126,18 @@ class CallLog:
         if decision is not None:
             self.decisions[call.place] = [*turns, decision]
 
-    def add_view(self, call: Call) -> None:
-        if self.calls.maxlen == 0:
-            return
-        for tensor in _tensors(call.result):
-            self._makers[_identity(tensor)] = call
-
     def maker(self, tensor: Any) -> Call | None:
-        """The call that made a tensor; None of one from outside, and of one that is too far back."""
-        return self._makers.get(_identity(tensor)) if isinstance(tensor, torch.Tensor) else None
+        """The call that made a tensor; None of one from outside, and of one whose operands are not at hand."""
+        entry = self._makers.get(_identity(tensor)) if isinstance(tensor, torch.Tensor) else None
+        return None if entry is None or entry[0].is_forgotten else entry[0]
 
     def ancestors(self, call: Call, most: int | None = None) -> list[Call]:
         """Calls that made what a call takes, the nearest first; None: all of them."""
         found: list[Call] = []
         queue, seen = deque([call]), {id(call)}
         while queue and (most is None or len(found) < most):
-            nearest = queue.popleft()
-            for tensor in tensors_in((nearest.args, nearest.kwargs)):
-                maker = self.maker(tensor)
-                if maker is not None and id(maker) not in seen:
+            for maker in queue.popleft().makers:
+                if id(maker) not in seen:
                     seen.add(id(maker))
                     found.append(maker)
                     queue.append(maker)
@@ -104,14 +160,18 @@ class CallLog:
         return storage if narrow is None else storage_key(narrow)
 
     def widen(self, tensor: torch.Tensor) -> None:
-        """A tensor of 16 bits from outside of the run becomes float32 until `narrow_again`."""
+        """A tensor of 16 bits from outside of the run becomes float32 until `end`."""
         narrow = tensor.data
         self._narrow.append((tensor, narrow))
         with without_modes():  # to the run it comes from outside
             tensor.data = narrow.float()
         self.origins[storage_key(tensor)] = narrow
 
-    def narrow_again(self) -> None:
+    def end(self) -> None:
+        """The run is over: what only its changes ask for goes, and tensors from outside have 16 bits again."""
+        for call, _ in self._latest:
+            call.forget()
+        self._latest.clear()
         for tensor, narrow in self._narrow:
             tensor.grad = None
             tensor.data = narrow

@@ -36,6 +36,7 @@ class CallMode(TorchFunctionMode):
         self.narrow_types: set[torch.dtype] = set()  # types of 16 bits that the script asked for itself
         self.answers: torch.dtype | None = None  # type that a tensor of the format answers; None in FP32
         self.keeps_state = False  # updates are computed in FP32
+        self.after_call: Callable[[Call], None] | None = None  # called with each call and its result
         self.is_plain = True  # as after model.half(): FP32 is only what the script asks for
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -55,7 +56,7 @@ class CallMode(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in VIEWS:
             result = func(*args, **kwargs)
-            self.log.add_view(Call(place, func, args, kwargs, (0, 0), result))
+            self.log.add(Call(place, func, args, kwargs, (0, 0), result), is_view=True)
             return result
         return self._run(Call(place, func, args, kwargs, (nodes_made(), 0)))
 
@@ -70,9 +71,12 @@ class CallMode(TorchFunctionMode):
         call.nodes = (call.nodes[0], nodes_made())
         pause = without_dispatch_modes()
         self.log.note_decision(call)
+        if self.after_call is not None:
+            self.after_call(call)
         del pause
+        result = call.result  # which the log may let go
         self.log.add(call)
-        return call.result
+        return result
 
     def _compute(self, call: Call, asked: Numbers | None, lifts: bool) -> None:
         change = self.plan.changes.get(call.place)
@@ -197,20 +201,26 @@ class CallMode(TorchFunctionMode):
         if want is None:
             return call.args, call.kwargs
 
-        def changed(value: Any, key: int | str) -> Any:
-            if isinstance(value, torch.Tensor):
-                kind = want(value) if value.dtype is _FP32 and not self._is_updated_by(call, value) else None
-                if kind is None:
-                    return value
-                self.log.casts.setdefault((call.place, key), kind)
-                return cast(value, self.mode, kind)
-            if type(value) in (tuple, list):
-                return type(value)(changed(part, key) for part in value)
-            return value
-
-        args = tuple(value if key < skips else changed(value, key) for key, value in enumerate(call.args))
-        kwargs = {key: value if key == "out" else changed(value, key) for key, value in call.kwargs.items()}
+        args = tuple(
+            value if key < skips else self._cast_operand(call, key, value, want) for key, value in enumerate(call.args)
+        )
+        kwargs = {
+            key: value if key == "out" else self._cast_operand(call, key, value, want)
+            for key, value in call.kwargs.items()
+        }
         return args, kwargs
+
+    # No function within the other: one that calls itself would keep the operands until garbage is collected.
+    def _cast_operand(self, call: Call, key: int | str, value: Any, want: Want) -> Any:
+        if isinstance(value, torch.Tensor):
+            kind = want(value) if value.dtype is _FP32 and not self._is_updated_by(call, value) else None
+            if kind is None:
+                return value
+            self.log.casts.setdefault((call.place, key), kind)
+            return cast(value, self.mode, kind)
+        if type(value) in (tuple, list):
+            return type(value)(self._cast_operand(call, key, part, want) for part in value)
+        return value
 
     def _is_updated_by(self, call: Call, tensor: torch.Tensor) -> bool:
         """Whether an operand is a buffer that the call changes; kernels of the format take these in FP32 too."""

@@ -28,10 +28,29 @@ class Call:
     kwargs: dict
     nodes: tuple[int, int]  # numbers of autograd's nodes that the call made
     result: Any = None
+    number: int = 0  # of the run's calls up to this one
+    makers: tuple[Call, ...] = ()  # of its operands
+    has_floats: bool = False  # it takes or makes float32 tensors
+    is_forgotten: bool = False  # its operands and its result are gone
 
     @property
     def name(self) -> str:
         return self.place.name
+
+    def forget(self) -> None:
+        """Lets go of operands and result."""
+        self.args, self.kwargs, self.result, self.is_forgotten = (), {}, None, True
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Calls of a run that keep operands and results, while all others are noted without."""
+
+    numbers: frozenset[int] = frozenset()  # a call's, for it and the views behind it
+    places: frozenset[CallPlace] = frozenset()  # the first turns at each
+
+    def __or__(self, other: Kept) -> Kept:
+        return Kept(self.numbers | other.numbers, self.places | other.places)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from halfscope.torch.doctor.calls import Kept
 from halfscope.torch.doctor.examination import Examination, OutOfTime
 from halfscope.torch.doctor.outcomes import FROM_OUTSIDE
 from halfscope.torch.doctor.program import Run, Trial
@@ -53,6 +54,7 @@ class Course:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
+        self.about.end_search()
         if self.is_unhealed and not self.remedies and self.is_only_amplified:
             self.is_spread = True
 
@@ -79,10 +81,11 @@ class Course:
 
     def _heal_groups(self, region: Region) -> None:
         self.about.progress.doing = "remedies"
-        groups = groups_of(region.needed, self.about.narrow.log)
+        groups = [Group(self.about, places) for places in groups_of(region.needed, self.about.narrow.log)]
+        self.about.keep(Kept(frozenset(number for group in groups for number in group.reach())))
         for group in groups:
-            others = frozenset(place for other in groups if other is not group for place in other)
-            self._heal(Group(self.about, group, self.about.region(others, self.base)))
+            others = frozenset(place for other in groups if other is not group for place in other.places)
+            self._heal(replace(group, base=self.about.region(others, self.base)))
         changes = any(alarm.distance.group == "change" for alarm in self.about.alarms)
         if self.base.keeps_state and self.remedies and changes:
             together = replace(self._state(self.base), trial=self.remedies[-1].candidate.trial)
@@ -131,7 +134,7 @@ class Course:
                     yield self._remedy(candidate, group.places, run)
 
     def _remedy(self, candidate: Candidate, group: tuple[CallPlace, ...], run: Run | None = None) -> Remedy:
-        run = run or self.about.run(replace(candidate.trial, keeps_all=True))
+        run = run or self.about.run(replace(candidate.trial, keeps=Kept()))
         assert run is not None
         if candidate.family == "FP32":
             candidate = replace(candidate, edits=self._edits(run))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from halfscope.torch.doctor.calls import EndlessRun
+from halfscope.torch.doctor.calls import Call, EndlessRun, Kept
 from halfscope.torch.doctor.failures import HEALED, HEALED_AGAIN, Alarm, Floor
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
-from halfscope.torch.doctor.nested_tensors import floats_in
 from halfscope.torch.doctor.noisy_runs import Pair
-from halfscope.torch.doctor.outcomes import changed_decisions
+from halfscope.torch.doctor.outcomes import Outcome, changed_decisions
 from halfscope.torch.doctor.program import Program, Run, Trial
 from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.source_text import CallPlace
@@ -37,7 +37,7 @@ class Examination:
     alarms: list[Alarm] = field(init=False)
     first: FirstNotFinite = field(default_factory=FirstNotFinite)  # in the format
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
-    _is_kept: bool = False
+    _kept: Kept | None = None  # calls in the format that have operands and results
     _answers: dict[Any, bool] = field(default_factory=dict)  # whether trials without changes heal
     _smaller: Run | None = None  # FP32 on smaller inputs
     _floor_of_smaller: Floor | None = None
@@ -56,37 +56,44 @@ class Examination:
         noise = Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome)
         noise.learn(self.floor, self.quick)
         if self.quick:
-            self.keep()
+            self._run_keeping(Kept())
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
             return
         noise.learn_fp32(self.floor)
-        self.narrow = self._in_the_format(Trial())
+        self.narrow = self._in_the_format(Trial(keeps=Kept()))
         self.alarms = self._judged(Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome))
         if self.alarms:
             self.floor.learn_harm(self.narrow.outcome, self.exact.outcome, self.alarms)
-            self.keep()
+            self.narrow.outcome.gradients.clear()  # what they differ in is known
 
-    def keep(self) -> None:
-        """Has operands and results of all calls in the format at hand, which a healthy step has no memory for."""
-        if not self._is_kept:
-            self._is_kept = True
-            self.narrow = self._in_the_format(Trial(keeps_all=True))
+    def keep(self, calls: Kept) -> None:
+        """Has these calls in the format at hand, with operands and results, and what is not finite first.
+
+        A step has no memory for the operands of all its calls.
+        """
+        if self._kept is None or (self._kept | calls) != self._kept:
+            self._run_keeping(calls | (self._kept or Kept()))
+            if self.alarms:
+                self.narrow.outcome.gradients.clear()
+
+    def _run_keeping(self, calls: Kept) -> None:
+        self._kept = calls
+        self.narrow = self._in_the_format(Trial(keeps=calls), FirstNotFinite())
 
     def _judged(self, pair: Pair) -> list[Alarm]:
         alarms = pair.alarms(self.floor)
         return self._confirmed(alarms) if self._may_be_luck(alarms) else alarms
 
-    def _in_the_format(self, trial: Trial) -> Run:
+    def _in_the_format(self, trial: Trial, first: FirstNotFinite | None = None) -> Run:
         """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
-        self.first = FirstNotFinite()
-        see = self.first if trial.keeps_all else None
+        self.first = first or self.first
         try:
-            return self.program.run(trial, see)
+            return self.program.run(trial, first)
         except Exception as error:
             if self.program.refusal:
                 raise
             self.program.refusal = f"{type(error).__name__}: {error}"
-        return self._in_the_format(trial)
+        return self._in_the_format(trial, first and FirstNotFinite())
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
@@ -118,18 +125,17 @@ class Examination:
     @cached_property
     def places(self) -> list[CallPlace]:
         """Places of the calls in the format that take or make floating numbers, in the order of the first ones."""
-        calls = self.narrow.log.calls
-        with_floats = {call.place for call in calls if floats_in((call.args, call.kwargs, call.result))}
+        with_floats = {call.place for call in self.narrow.log.calls if call.has_floats}
         return [place for place in self.narrow.log.places if place in with_floats]
 
-    def run(self, trial: Trial) -> Run | None:
+    def run(self, trial: Trial, after_call: Callable[[Call], None] | None = None) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error."""
         if self.progress.is_spent:
             raise OutOfTime
         self.progress.tell(self.program.runs)
         limit = _MORE_CALLS * self.floor.calls + 100
         try:
-            return self.program.run(replace(trial, calls=replace(trial.calls, most_calls=limit)))
+            return self.program.run(replace(trial, calls=replace(trial.calls, most_calls=limit)), after_call=after_call)
         except EndlessRun:
             return None
         except Exception:  # a change that the step does not bear heals nothing
@@ -150,21 +156,28 @@ class Examination:
 
     def healed_run(self, trial: Trial, moves: bool) -> Run | None:
         """The run of a change that heals the step, leaves FP32's own outcome, and does both again on smaller inputs."""
-        narrow = self.run(replace(trial, keeps_all=True))
-        if narrow is None or not self.floor.is_healed(narrow.outcome, self.exact.outcome):
+        narrow = self.run(replace(trial, keeps=Kept()))
+        if narrow is None or not self._is_healed(trial, narrow, moves):
             return None
+        narrow.outcome = Outcome(narrow.outcome.loss)  # its tensors have no memory beside the runs that follow
+        return narrow if self._heals_smaller_inputs(trial, moves) else None
+
+    def _is_healed(self, trial: Trial, narrow: Run, moves: bool) -> bool:
+        if not self.floor.is_healed(narrow.outcome, self.exact.outcome):
+            return False
         exact = self._fp32_with(trial, self.exact)
         if exact is None or not self.floor.keeps_fp32(exact.outcome, self.exact.outcome, moves):
-            return None
-        if not self._is_healed_by_its_own_floor(Pair(self.run, trial, narrow.outcome, exact.outcome)):
-            return None
+            return False
+        return self._is_healed_by_its_own_floor(Pair(self.run, trial, narrow.outcome, exact.outcome))
+
+    def _heals_smaller_inputs(self, trial: Trial, moves: bool) -> bool:
         smaller = self._fp32_on_smaller_inputs()
         again = self.run(replace(trial, shrinks=1))
         if smaller is None or again is None or not self._is_healed_again(again, smaller):
-            return None
+            return False
+        del again
         exact = self._fp32_with(replace(trial, shrinks=1), smaller)
-        is_kept = exact is not None and self.floor.keeps_fp32(exact.outcome, smaller.outcome, moves)
-        return narrow if is_kept else None
+        return exact is not None and self.floor.keeps_fp32(exact.outcome, smaller.outcome, moves)
 
     def _fp32_with(self, trial: Trial, without: Run) -> Run | None:
         """FP32's run with a change. without: the one without it, which casts alone leave as it is."""
@@ -200,6 +213,10 @@ class Examination:
             pair.learn(self._floor_of_smaller)
             pair.learn_fp32(self._floor_of_smaller)
         return self._floor_of_smaller
+
+    def end_search(self) -> None:
+        """Lets go of what trials alone are compared with."""
+        self._smaller = None
 
     def _fp32_on_smaller_inputs(self) -> Run | None:
         if self._smaller is None:

@@ -10,7 +10,6 @@ import torch
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.nested_tensors import floats_in, lies_in_memory
-from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import current_node, node_number, storage_key
 
 # Fills make an infinity on purpose.
@@ -21,23 +20,23 @@ _UNWRITTEN = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_emp
 
 @dataclass(frozen=True)
 class Origin:
-    """An operation below autograd. number: of its node in the backward pass; place: of the call in the forward pass."""
+    """An operation below autograd. node: number of its node in the backward pass; call_number: in the forward pass."""
 
     operation: str
     is_nan: bool
-    number: int | None
-    place: CallPlace | None
+    node: int | None
+    call_number: int | None
     detail: str = ""
 
     @property
     def is_backward(self) -> bool:
-        return self.number is not None
+        return self.node is not None
 
     def call(self, log: CallLog) -> Call | None:
-        """The call, or the one whose gradient it is."""
-        if self.number is None:
-            return next((call for call in log.calls if call.place == self.place), None)
-        return next((call for call in log.calls if call.nodes[0] <= self.number < call.nodes[1]), None)
+        """The call, with its operands, or the one whose gradient it is, without."""
+        if self.node is None:
+            return next((call for call in log.calls if call.number == self.call_number), None)
+        return next((call for call in log.calls if call.nodes[0] <= self.node < call.nodes[1]), None)
 
     def words(self, log: CallLog) -> str:
         call = self.call(log)
@@ -57,7 +56,7 @@ class FirstNotFinite:
         if name in _UNWRITTEN:  # whatever the memory held before
             return
         results = [each for each in floats_in(result) if lies_in_memory(each)]
-        if not any(not bool(each.isfinite().all()) for each in results):
+        if all(map(_is_finite, results)):
             return
         written = {storage_key(each) for each in results}
         operands = [each for each in floats_in(args) if lies_in_memory(each) and storage_key(each) not in written]
@@ -65,10 +64,11 @@ class FirstNotFinite:
         if _any(torch.isnan, operands) or (not is_nan and (name in _FILLS or _any(torch.isinf, operands))):
             return
         node = current_node()
-        number = None if node is None else node_number(node)
-        place = getattr(self.log, "latest_place", None) if node is None else None
-        origin = Origin(name, is_nan, number, place, _detail(name, operands) if is_nan else "")
-        self._first.setdefault((number is not None, is_nan), origin)
+        key = (node is not None, is_nan)
+        if key not in self._first:
+            call_number = self.log.keep_latest() if node is None and self.log is not None else None
+            detail = _detail(name, operands) if is_nan else ""
+            self._first[key] = Origin(name, is_nan, None if node is None else node_number(node), call_number, detail)
 
     @property
     def origins(self) -> list[Origin]:
@@ -79,6 +79,11 @@ class FirstNotFinite:
     @property
     def backward(self) -> Origin | None:
         return next((origin for origin in self._first.values() if origin.is_backward), None)
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Whether all elements are; without a tensor beside it where their sum is."""
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
 
 
 def _any(is_bad: Any, tensors: list[torch.Tensor]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from halfscope.torch.doctor.calls import Kept
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.local_causes import causes_of
@@ -40,10 +41,10 @@ def beyond_range(program: Program) -> str:
 def in_fp32(about: Examination) -> Advice:
     """The first operations that are not finite in FP32 either."""
     first = FirstNotFinite()
-    log = about.program.run(Trial(is_exact=True, keeps_all=True), first).log
+    log = about.program.run(Trial(is_exact=True, keeps=Kept()), first).log
     origins = first.origins
     call = origins[0].call(log) if origins else None
-    causes = [] if call is None else causes_of([call], about.program.format)
+    causes = [] if call is None or origins[0].is_backward else causes_of([call], about.program.format)
     why = [origin.words(log) for origin in origins] or ["the step is not finite"]
     why += [causes[0].words] if causes and causes[0].kind == "domain" else []
     change = "look at this line and at the batch first: no format is to blame"

@@ -14,7 +14,7 @@ from halfscope.formats import Format
 from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, AutocastBlocks
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.call_mode import CallMode
-from halfscope.torch.doctor.calls import CallPlan
+from halfscope.torch.doctor.calls import Call, CallPlan, Kept
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
@@ -43,12 +43,7 @@ class Trial:
     keeps_state: bool = False  # weights and state stay in FP32 in their update
     scale: float | None = None  # another loss scale
     shrinks: int = 0  # seed of inputs that are up to 2 % smaller
-    keeps_all: bool = False  # operands and results of all calls
-
-    @property
-    def keeps(self) -> int | None:
-        """Calls that the run keeps: a change may ask for those in front of it, and nothing else does."""
-        return None if self.keeps_all else _NEAR if self.calls.changes else 0
+    keeps: Kept | None = None  # calls are noted, and these keep operands and results; None: none is noted
 
 
 @dataclass
@@ -83,12 +78,14 @@ class Program:
         self._weights = dict(self.model.named_parameters())
         self._buffers = dict(self.model.named_buffers())
 
-    def run(self, trial: Trial, see: FirstNotFinite | None = None) -> Run:
+    def run(
+        self, trial: Trial, see: FirstNotFinite | None = None, after_call: Callable[[Call], None] | None = None
+    ) -> Run:
         """see: called after each operation below autograd, with its name, arguments and result."""
         self.runs += 1
         with kept_state(self.model, self._tensors(), self.optimizers):
             self._widen_state()
-            return self._run(trial, see)
+            return self._run(trial, see, after_call)
 
     def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
         """Places of the calls on whose results a decision depends, in the format."""
@@ -96,18 +93,18 @@ class Program:
 
     @cached_property
     def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
-        log = self.run(Trial(keeps_all=True)).log
+        log = self.run(Trial(keeps=Kept())).log
         calls = [(call, log.ancestors(call)) for call in log.calls if call.place in log.decisions]
         return {
             place: frozenset(made.place for call, before in calls if call.place == place for made in before) - {place}
             for place in log.decisions
         }
 
-    def _run(self, trial: Trial, see: FirstNotFinite | None) -> Run:
+    def _run(self, trial: Trial, see: FirstNotFinite | None, after_call: Callable[[Call], None] | None) -> Run:
         is_rounded = not trial.is_exact
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
-        log = CallLog(trial.keeps, self._state_keys(), self.names)
+        log = CallLog(self._state_keys(), self.names, _NEAR if trial.calls.changes else 0, trial.keeps)
         adopt = partial(self._adopt, trial=trial, log=log)
         mode = RoundingMode(rounder, default, adopt, self._restored_keys())
         mode.see = see
@@ -115,6 +112,7 @@ class Program:
             see.log = log
         blocks = AutocastBlocks(self.under_autocast)
         calls = CallMode(trial.calls, mode, blocks, log)
+        calls.after_call = after_call
         calls.is_plain, calls.answers, calls.keeps_state = self.is_plain, self._answer(trial), trial.keeps_state
         before = {**self._weights, **self._buffers}
         start = {name: tensor.detach() for name, tensor in before.items()}
@@ -138,7 +136,7 @@ class Program:
             return Run(outcome, log, blocks, calls.narrow_types | blocks.types)
         finally:
             mode.end()
-            log.narrow_again()
+            log.end()
 
     def _note_written(self, mode: RoundingMode, log: CallLog) -> None:
         own = self._own_keys()

@@ -8,16 +8,14 @@ import torch
 
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.local_causes import causes_of
-from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.source_text import CallPlace
-from halfscope.torch.private import storage_key
 from halfscope.torch.words import listed
 
 
 def state_words(about: Examination) -> str:
     """An optimizer's eps, the first call that is not finite, and elements that FP32 moves and the format does not."""
     log, origins = about.narrow.log, about.first.origins
-    call = origins[0].call(log) if origins else None
+    call = origins[0].call(log) if origins and not origins[0].is_backward else None
     causes = [] if call is None else causes_of([call], about.program.format)
     words = [cause.words for cause in causes[:1]] or [origin.words(log) for origin in origins[:1]]
     return "; ".join(filter(None, [_eps_words(about) if origins else "", *words, _lost_words(about)]))
@@ -25,11 +23,8 @@ def state_words(about: Examination) -> str:
 
 def last_write(about: Examination, storages: Collection[int]) -> CallPlace | None:
     """Place at which the step writes to one of these storages last."""
-    for call in reversed(about.narrow.log.calls):
-        target = call.args[:1] if call.name.endswith("_") else call.kwargs.get("out")
-        if any(storage_key(tensor) in storages for tensor in tensors_in(target)):
-            return call.place
-    return None
+    places = [place for storage, place in about.narrow.log.writes.items() if storage in storages]
+    return places[-1] if places else None
 
 
 def _lost_words(about: Examination) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import torch
 
-from halfscope.torch.doctor.calls import Call
+from halfscope.torch.doctor.calls import Call, Kept
 from halfscope.torch.doctor.decisions import COMPARISONS, SMALLEST, WHOLE_ORDERS, axis_of, differences, made_by
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.nested_tensors import floats_in
@@ -16,12 +16,13 @@ from halfscope.torch.doctor.source_text import CallPlace
 
 
 def tie_words(about: Examination, choices: Iterable[Distance]) -> dict[CallPlace, str]:
-    """A clause for each place at which the format decides otherwise. One run in FP32 more, whose operands are kept."""
+    """A clause for each place at which the format decides otherwise. One more run in FP32 keeps their operands."""
     wanted = [choice.place for choice in choices if choice.place is not None]
     if not wanted or about.progress.is_spent:
         return {}
-    about.keep()
-    exact = about.program.run(Trial(is_exact=True, keeps_all=True))
+    kept = Kept(places=frozenset(wanted))
+    about.keep(kept)
+    exact = about.program.run(Trial(is_exact=True, keeps=kept))
     clauses = {place: _words(place, about.narrow, exact) for place in wanted}
     return {place: words for place, words in clauses.items() if words}
 
@@ -42,7 +43,7 @@ def _words(place: CallPlace, narrow: Run, exact: Run) -> str:
 
 
 def _calls(place: CallPlace, run: Run) -> list[Call]:
-    return [call for call in run.log.calls if call.place == place]
+    return [call for call in run.log.calls if call.place == place and not call.is_forgotten]
 
 
 class _Tie:

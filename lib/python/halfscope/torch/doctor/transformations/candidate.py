@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.calls import Call, Change
@@ -13,6 +13,7 @@ from halfscope.torch.doctor.typing_edits import Edit
 
 _DEEP = 12  # ancestors of a group that are changed too
 _BEHIND = 8  # calls behind a group
+_TURNS = 20  # calls at one place that are looked at for a cause
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Group:
 
     about: Examination
     places: tuple[CallPlace, ...]
-    base: Trial
+    base: Trial = field(default_factory=Trial)
 
     @property
     def log(self) -> CallLog:
@@ -59,6 +60,16 @@ class Group:
         last = max((order.index(place) for place in self.places if place in order), default=-1)
         found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
         return list({call.place: call for call in found}.values())
+
+    def reach(self) -> set[int]:
+        """Numbers of all calls whose operands a change, or the words of a cause, may ask for."""
+        turns = [call for place in self.places for call in self._turns(place)]
+        asked = [*self.near(), *turns]
+        before = [made for call in asked for made in self.log.ancestors(call, _DEEP)]
+        return {call.number for call in (*asked, *before)}
+
+    def _turns(self, place: CallPlace) -> list[Call]:
+        return [call for call in self.log.calls if call.place == place][:_TURNS]
 
     def changed(self, changes: dict[CallPlace, Change]) -> Trial:
         calls = replace(self.base.calls, changes={**self.base.calls.changes, **changes})
