@@ -23,7 +23,7 @@ std::string read_text(const fs::path& path) {
   return text.str();
 }
 
-TEST_CASE("the models equal every committed capture of a GPU", "[captures]") {
+TEST_CASE("the models equal every committed capture of a GPU", "[captures][repeats]") {
   std::set<std::string> captured;
   for (const auto& entry : fs::recursive_directory_iterator(HALFSCOPE_CAPTURES)) {
     if (entry.path().extension() != ".capture") continue;

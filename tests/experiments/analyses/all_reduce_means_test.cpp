@@ -20,7 +20,7 @@ const Json& row_of(const Json& rows, std::string_view gradients, const std::stri
   return *found;
 }
 
-TEST_CASE("rings err as NumPy's, and trees and FP32 sums stay exact", "[all_reduce]") {
+TEST_CASE("rings err as NumPy's, and trees and FP32 sums stay exact", "[all_reduce][repeats]") {
   const Json rows = found(find_all_reduces).values;
   struct Known {
     std::int64_t ranks;
@@ -46,7 +46,7 @@ TEST_CASE("rings err as NumPy's, and trees and FP32 sums stay exact", "[all_redu
   CHECK(row_of(rows, "gradients of one", "fp32", "deepspeed", 4096).at("stagnated") < 1e-4);
 }
 
-TEST_CASE("a division decides which end of the range is lost", "[all_reduce]") {
+TEST_CASE("a division decides which end of the range is lost", "[all_reduce][repeats]") {
   const Json rows = found(find_all_reduces).values;
   const Json& after = row_of(rows, "large", "nccl_tree", "deepspeed", 4096);
   CHECK((after.at("overflowed") == 1 && after.at("relative_error").is_null() && after.at("flushed") == 0));

@@ -25,7 +25,7 @@ double number(const Json& row, const char* key) {
   return row.at(key).get<double>();
 }
 
-TEST_CASE("BF16 to nearest biases Adam's mean square by 30 %", "[after2018][known]") {
+TEST_CASE("BF16 to nearest biases Adam's mean square by 30 %", "[after2018][known][repeats]") {
   const Json rows = found(find_mean_squares).values;
   const double truth = 1 - std::pow(0.999, 3000);
   CHECK(number(row_with(rows, "format", "fp32"), "after_3000") == Approx(truth).margin(0.003));
@@ -43,7 +43,7 @@ TEST_CASE("a sum of 256 micro-batches stands still in BF16", "[after2018][known]
 }
 
 TEST_CASE("Hopper's FP8 sums lose 6.6 % of 4,096 terms of one sign, promoted ones hardly any",
-          "[after2018][known]") {
+          "[after2018][known][repeats]") {
   const Json rows = found(find_fp8_sums).values;
   const auto of = [&](const char* model, std::int64_t terms, const char* key) {
     for (const Json& row : rows)

@@ -93,7 +93,7 @@ NormError measured_norm(double mean, std::int64_t count, const AccumulateModel& 
   return {.variance = median(ratios), .shift = median(shifts)};
 }
 
-TEST_CASE("statistics of a normalisation lie within a quarter of the closed form", "[sums]") {
+TEST_CASE("statistics of a normalisation lie within a quarter of the closed form", "[sums][repeats]") {
   std::vector<float> sample;
   for (const char* name : {"bf16_sequential", "fp16_sequential", "e8m5_sequential", "e6m8_sequential",
                            "bf16_chunked(64)", "bf16_pairwise", "bf16_kahan"}) {

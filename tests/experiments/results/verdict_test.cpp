@@ -29,7 +29,9 @@ ArmSummary noted(const Experiment& experiment, const Arm& from, std::optional<do
 /// nothing in a verdict.
 std::string verdict_of(Experiment experiment, ExperimentSummary summary) {
   const TemporaryFolder nothing;
-  for (const char* name : {"accumulation", "all_reduces", "uses_of_weights", "ctc"})
+  for (const char* name :
+       {"accumulation", "all_reduces", "uses_of_weights", "ctc", "mean_squares", "fp8_sums",
+        "quantizer_errors", "attention_rounding", "one_sided_rounding", "where_fp32_sums"})
     std::erase(experiment.analyses, name);
   add_findings(experiment, nothing.path(), summary);
   return verdict_on(experiment, summary).text;

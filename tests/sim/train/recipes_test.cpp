@@ -26,7 +26,7 @@ TrainConfig recipe_config(const char* policy, const char* operands = "") {
   return config;
 }
 
-TEST_CASE("a recipe gives the same bytes for any threads and instruction set", "[operands]") {
+TEST_CASE("a recipe gives the same bytes for any threads and instruction set", "[operands][repeats]") {
   // Hadamard's transform, stochastic rounding and tiles; delayed scales; two scales to choose from.
   const TemporaryFolder temporary;
   for (const char* policy : {"nvfp4", "fp8_delayed", "nvfp4_4over6"}) {

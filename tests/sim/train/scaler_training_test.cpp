@@ -34,7 +34,7 @@ std::string metrics_of(const RunFolder& folder) {
 }
 
 TEST_CASE("under every scaler a resumed run has the bytes of an unbroken one, for any thread count",
-          "[run][scaling]") {
+          "[run][scaling][repeats]") {
   const TemporaryFolder temporary;
   for (const ScalerEntry& entry : scaler_table) {
     INFO(entry.name);

@@ -77,7 +77,7 @@ TEST_CASE("a step in micro-batches keeps the outputs of one, and the sum of the 
   CHECK(bytes_of(memory_of_run(config), "gradient_accumulator") == 2 * bytes_of(parts, "weight"));
 }
 
-TEST_CASE("checkpoint segments lower the peak of a step, and nothing else", "[memory]") {
+TEST_CASE("checkpoint segments lower the peak of a step, and nothing else", "[memory][repeats]") {
   TrainConfig config = short_config();
   config.model = "resnet18";
   config.steps = 1;

@@ -94,7 +94,8 @@ TrainConfig one_step(std::string_view model) {
   return config;
 }
 
-TEST_CASE("every model trains on a data set of the table, and each data set has a model", "[tables][cuda]") {
+TEST_CASE("every model trains on a data set of the table, and each data set has a model",
+          "[tables][cuda][repeats]") {
   const SmallData data;
   std::map<std::string_view, int> fits;
   for (const ModelEntry& model : model_table) {
@@ -144,7 +145,7 @@ std::string bytes_of(const SafetensorsFile& checkpoint) {
 }
 
 TEST_CASE("every model makes the same bytes on any number of threads, and goes on where it stopped",
-          "[tables]") {
+          "[tables][repeats]") {
   const SmallData data;
   for (const ModelEntry& model : model_table) {
     INFO("model " << model.name);
@@ -176,7 +177,7 @@ double another(const EntryOption& option) {
   return option.value == 0 ? 0.1 : option.value * 0.5;
 }
 
-TEST_CASE("every model reads each of its options", "[tables]") {
+TEST_CASE("every model reads each of its options", "[tables][repeats]") {
   const SmallData data;
   for (const ModelEntry& model : model_table) {
     const auto dataset = data_for(model, data);
