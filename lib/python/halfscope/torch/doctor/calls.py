@@ -28,8 +28,8 @@ class Call:
     kwargs: dict
     nodes: tuple[int, int]  # numbers of autograd's nodes that the call made
     result: Any = None
-    number: int = 0  # of the run's calls up to this one
-    makers: tuple[Call, ...] = ()  # of its operands
+    number: int = 0  # a count of the run's calls up to this one
+    makers: tuple[Call, ...] = ()  # that made its operands
     has_floats: bool = False  # it takes or makes float32 tensors
     is_forgotten: bool = False  # its operands and its result are gone
 

@@ -64,7 +64,7 @@ class Examination:
         self.alarms = self._judged(Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome))
         if self.alarms:
             self.floor.learn_harm(self.narrow.outcome, self.exact.outcome, self.alarms)
-            self.narrow.outcome.gradients.clear()  # what they differ in is known
+            self.narrow.outcome.gradients.clear()  # the alarms tell what they differ in
 
     def keep(self, calls: Kept) -> None:
         """Has these calls in the format at hand, with operands and results, and what is not finite first.

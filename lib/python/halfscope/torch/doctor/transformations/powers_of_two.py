@@ -21,7 +21,7 @@ from halfscope.torch.doctor.typing_edits import wrapped_operand
 
 _ROOM = 2.0**3
 _SAME_FACTOR = 1e-5
-_MOST_ELEMENTS = 4096  # of a result, that are compared
+_MOST_ELEMENTS = 4096  # are compared in each result
 _HOMOGENEOUS = (
     "mul",
     "matmul",
