@@ -13,6 +13,7 @@ void add_analyze_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_calc_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
+void add_formats_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_list_command(CLI::App& app);
 void add_memory_command(CLI::App& app);

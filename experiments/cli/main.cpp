@@ -19,6 +19,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/exit_status.hpp"
 #include "experiments/cli/usage/help.hpp"
+#include "experiments/cli/usage/old_words.hpp"
 #include "experiments/cli/usage/version.hpp"
 #include "experiments/run/stop_signals.hpp"
 #include "sim/train/processes.hpp"
@@ -95,6 +96,7 @@ int run_program(int count, const char* const* given) {
   add_report_command(app);
   add_compare_command(app);
   add_analyze_command(app);
+  add_formats_command(app);
   add_replay_command(app);
   add_memory_command(app);
   add_calc_command(app);
@@ -105,6 +107,7 @@ int run_program(int count, const char* const* given) {
     (void)active_isa();  // refuses a wrong HALFSCOPE_ISA before any command begins
     const std::vector<std::string> words = with_help_words(count, given);
     check_command(app, words);
+    refuse_old_words(words);
     const ExitStatus status = run_command(app, words);
     flush_output();
     return status;

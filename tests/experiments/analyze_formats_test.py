@@ -1,4 +1,4 @@
-"""halfscope analyze --formats: errors and counts against a quantizer of its own, the choice, wrong requests."""
+"""halfscope formats: errors and counts against a quantizer of its own, the choice, wrong requests."""
 
 import bisect
 import json
@@ -93,8 +93,8 @@ class Formats(WithFolder):
             ],
         }
 
-    def analyze(self, *words):
-        return json.loads(self.run_ok("analyze", *words, "--json"))
+    def formats(self, *words):
+        return json.loads(self.run_ok("formats", *words, "--json"))
 
     def test_errors_and_counts(self):
         model = self.model()
@@ -108,7 +108,7 @@ class Formats(WithFolder):
             "fp8_1x128": lambda rows: in_blocks(rows, 128, fp8_128),
             "fp8_e4m3": lambda rows: [per_tensor(flat(rows))],
         }
-        result = self.analyze(self.write("model.safetensors", model), "--formats", ",".join(expected))
+        result = self.formats(self.write("model.safetensors", model), "--format", ",".join(expected))
         self.assertEqual([tensor["name"] for tensor in result["tensors"]], list(model))
         for tensor in result["tensors"]:
             values = flat(model[tensor["name"]])
@@ -124,7 +124,7 @@ class Formats(WithFolder):
     def test_blocks_that_clip_are_counted(self):
         """Blocks of amax 6 at scale 1 under floor: above 6 it clips, from 7 on it overflows."""
         rows = [[4.0] * 31 + [amax] for amax in (6.0, 6.5, 7.0, 7.5)]
-        result = self.analyze(self.write("a.safetensors", {"a": rows}), "--formats", "mxfp4/floor,mxfp4")
+        result = self.formats(self.write("a.safetensors", {"a": rows}), "--format", "mxfp4/floor,mxfp4")
         floor, rceil = result["tensors"][0]["formats"]
         self.assertEqual(
             [floor[key] for key in ("clipped", "overflow", "clipped_blocks", "blocks_at_risk", "blocks")],
@@ -139,7 +139,7 @@ class Formats(WithFolder):
         """One element sets the scale of all: the norm of the tensor errs by 0.01 %, and 36.9 % of the values are gone."""
         rows = [[65536.0] + [30.0] * 63] + [[f32(x) for x in (0.1, 0.2, 0.5, 1, 2, 10, 30, 0.1)] * 8 for _ in range(63)]
         path = self.write("outlier.safetensors", {"mlp.input": rows})
-        result = self.analyze(path, "--formats", "fp8_e4m3,fp8_1x128,mxfp8_e4m3")
+        result = self.formats(path, "--format", "fp8_e4m3,fp8_1x128,mxfp8_e4m3")
         self.assertEqual(result["cheapest"], "mxfp8_e4m3")
         found = result["tensors"][0]["formats"][0]
         values = flat(rows)
@@ -159,7 +159,7 @@ class Formats(WithFolder):
             "costs 0.50 bits and flushes 0",
         ):
             self.assertIn(text, result["verdict"])
-        self.assertEqual(self.analyze(path, "--formats", "fp8_e4m3", "--max-error", "20%")["cheapest"], "fp8_e4m3")
+        self.assertEqual(self.formats(path, "--format", "fp8_e4m3", "--max-error", "20%")["cheapest"], "fp8_e4m3")
 
     def outlier_columns(self, noise, rows, columns, factor, count):
         """Weights of one spread but for columns that are `factor` times as large."""
@@ -170,7 +170,7 @@ class Formats(WithFolder):
 
     def compared(self, *words):
         """The same where no format may stay within the limit."""
-        result = halfscope("analyze", *words, "--json")
+        result = halfscope("formats", *words, "--json")
         self.assertIn(result.returncode, (0, 1), result.stderr)
         return json.loads(result.stdout)
 
@@ -188,7 +188,7 @@ class Formats(WithFolder):
             factor, count = 10.0 ** noise.uniform(0, 6), noise.choice([1, 1, 2, 5])
             model = self.outlier_columns(noise, rows, columns, factor, count)
             path = self.write("columns.safetensors", {"w": model})
-            result = self.compared(path, "--formats", ",".join(quantizers), "--max-error", "20%")
+            result = self.compared(path, "--format", ",".join(quantizers), "--max-error", "20%")
             for found, summed in zip(result["tensors"][0]["formats"], result["formats"]):
                 with self.subTest(run=run, format=found["name"], shape=(rows, columns), factor=factor, count=count):
                     truth = quantizers[found["name"]](model)
@@ -215,7 +215,7 @@ class Formats(WithFolder):
         model = self.outlier_columns(noise, 3000, 256, 1e5, 1)
         for axis, rows in ((-1, model), (0, [list(column) for column in zip(*model)])):
             path = self.write("large.safetensors", {"w": rows})
-            result = self.compared(path, "--formats", "mxfp4,fp8_e4m3", "--axis", axis, "--max-error", "20%")
+            result = self.compared(path, "--format", "mxfp4,fp8_e4m3", "--axis", axis, "--max-error", "20%")
             mxfp4, fp8 = result["tensors"][0]["formats"]
             self.assertEqual(result["cheapest"], None if fp8["columns"]["median_error"] > 0.2 else "fp8_e4m3")
             self.assertGreater(mxfp4["columns"]["worst_tenth_error"], 0.9)
@@ -227,7 +227,7 @@ class Formats(WithFolder):
         for shape in ((37, 96), (5, 70000), (1, 600000)):
             rows = [[f32(noise.gauss(0, 1) * 10.0 ** -(i % 5)) for _ in range(shape[1])] for i in range(shape[0])]
             with self.subTest(shape):
-                result = self.analyze(self.write("rows.safetensors", {"w": rows}), "--formats", "fp8_e4m3,mxfp4/floor")
+                result = self.formats(self.write("rows.safetensors", {"w": rows}), "--format", "fp8_e4m3,mxfp4/floor")
                 whole = per_tensor(flat(rows))
                 truths = (
                     [whole[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])],
@@ -247,12 +247,12 @@ class Formats(WithFolder):
         path = self.write("model.safetensors", {**model, **header_of})
         text = path.read_bytes().replace(b'"shape": [1, 128]', b'"shape": [128]   ')
         path.write_bytes(text)
-        result = self.analyze(path, "--formats", "mxfp8_e4m3,nvfp4")
+        result = self.formats(path, "--format", "mxfp8_e4m3,nvfp4")
         self.assertEqual((result["cheapest"], result["left_out"]), ("mxfp8_e4m3", 1))
         self.assertEqual([tensor["one_axis"] for tensor in result["tensors"]], [False, False, True])
         self.assertEqual(result["formats"][0]["elements"], 2 * 24 * 256)
         self.assertIn("1 tensor of one axis is left out", result["verdict"])
-        alone = self.analyze(path, "--formats", "mxfp8_e4m3", "--include", "norm*")
+        alone = self.formats(path, "--format", "mxfp8_e4m3", "--include", "norm*")
         self.assertEqual((alone["left_out"], alone["formats"][0]["elements"]), (0, 128))
 
     def test_the_cheapest_within_the_limit_comes_first(self):
@@ -266,14 +266,14 @@ class Formats(WithFolder):
             ("50%", "mxfp4"),
         ):
             with self.subTest(limit):
-                result = self.analyze(path, "--formats", formats, "--max-error", limit)
+                result = self.formats(path, "--format", formats, "--max-error", limit)
                 self.assertEqual(result["cheapest"], cheapest)
                 within = [entry for entry in result["formats"] if entry["worst_relative_error"] <= result["max_error"]]
                 self.assertEqual(
                     [entry["name"] for entry in within], [entry["name"] for entry in result["formats"] if entry["fits"]]
                 )
                 self.assertEqual(min(within, key=lambda entry: entry["bits_per_element"])["name"], cheapest)
-                first = self.run_ok("analyze", path, "--formats", formats, "--max-error", limit).splitlines()[0]
+                first = self.run_ok("formats", path, "--format", formats, "--max-error", limit).splitlines()[0]
                 self.assertEqual(first, result["verdict"])
                 self.assertTrue(first.startswith(f"{cheapest}: "))
                 self.assertIn(f"--max-error {limit}", first)
@@ -283,7 +283,7 @@ class Formats(WithFolder):
 
     def test_none_within_the_limit(self):
         path = self.write("model.safetensors", self.model())
-        result = halfscope("analyze", path, "--formats", "nvfp4,mxfp4", "--max-error", "40dB", "--quiet")
+        result = halfscope("formats", path, "--format", "nvfp4,mxfp4", "--max-error", "40dB", "--quiet")
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(
             result.stdout,
@@ -291,25 +291,39 @@ class Formats(WithFolder):
         )
         self.assertEqual(len(result.stdout.splitlines()), 1)
         # A limit that nobody gave is no reason to fail.
-        self.run_ok("analyze", path, "--formats", "nvfp4,mxfp4")
+        self.run_ok("formats", path, "--format", "nvfp4,mxfp4")
 
-    def test_one_block_format(self):
+    def test_formats_by_default_and_in_several_options(self):
         path = self.write("model.safetensors", self.model())
-        one, several = self.analyze(path, "--format", "mxfp4/floor"), self.analyze(path, "--formats", "mxfp4/floor")
-        self.assertEqual(one, several)
-        self.assertEqual(one["formats"][0]["name"], "mxfp4/floor")
+        names = [entry["name"] for entry in self.formats(path)["formats"]]
+        self.assertEqual(names, ["mxfp8_e4m3", "nvfp4", "mxfp4"])
+        several = self.formats(path, *(word for name in names for word in ("--format", name)))
+        self.assertEqual(several, self.formats(path))
+
+    def test_analyze_names_the_line_to_type(self):
+        """Until 0.2."""
+        path = self.write("a model.safetensors", self.model())
+        for words, line in (
+            (("--formats", "nvfp4,mxfp4", "--max-error=5%"), "--format nvfp4,mxfp4 --max-error=5%"),
+            (("--formats=block(fp8_e4m3, 1x8, e8m0/rceil)",), "'--format=block(fp8_e4m3, 1x8, e8m0/rceil)'"),
+            (("--max-error", "5%", "--quiet"), "--max-error 5% --quiet"),
+            (("--axis", "0"), "--axis 0"),
+            (("--format", "mxfp4/floor"), "--format mxfp4/floor"),
+        ):
+            with self.subTest(words):
+                self.refuse("analyze", path, *words, says=[f"type: halfscope formats '{path}' {line}"])
 
     def test_padding_is_said(self):
         path = self.write("odd.safetensors", self.model(columns=40))
-        result = self.analyze(path, "--formats", "mxfp4,fp8_e4m3,block(fp8_e4m3, 1x8, e8m0/rceil)")
+        result = self.formats(path, "--format", "mxfp4,fp8_e4m3,block(fp8_e4m3, 1x8, e8m0/rceil)")
         self.assertEqual([entry["padded_tensors"] for entry in result["formats"]], [2, 0, 0])
         self.assertEqual(result["formats"][0]["blocks"], 2 * 24 * 2)
-        text = self.run_ok("analyze", path, "--formats", "mxfp4,mxfp8_e4m3,fp8_e4m3")
+        text = self.run_ok("formats", path, "--format", "mxfp4,mxfp8_e4m3,fp8_e4m3")
         self.assertIn("filled up with zeros for mxfp4, mxfp8_e4m3: q_proj.weight (24 x 40) and 1 more", text)
 
     def test_values_of_a_format_have_no_error(self):
         path = self.write("exact.safetensors", {"w": [[1.0, -2.0] * 32]})
-        first = self.run_ok("analyze", path, "--formats", "mxfp8_e4m3, mxfp4", "--quiet")
+        first = self.run_ok("formats", path, "--format", "mxfp8_e4m3, mxfp4", "--quiet")
         self.assertTrue(
             first.startswith("mxfp4: 4.25 bits per element, no error in any tensor; the cheapest of 2 formats")
         )
@@ -318,20 +332,20 @@ class Formats(WithFolder):
         rows = self.model()["q_proj.weight"]
         turned = [list(column) for column in zip(*rows)]
         first, second = (self.write(f"{i}.safetensors", {"w": matrix}) for i, matrix in enumerate((rows, turned)))
-        along_columns = self.analyze(first, "--formats", "mxfp4,nvfp4", "--axis", "0")
+        along_columns = self.formats(first, "--format", "mxfp4,nvfp4", "--axis", "0")
         self.assertEqual(
             along_columns["tensors"][0]["formats"],
-            self.analyze(second, "--formats", "mxfp4,nvfp4")["tensors"][0]["formats"],
+            self.formats(second, "--format", "mxfp4,nvfp4")["tensors"][0]["formats"],
         )
         self.assertNotEqual(
             along_columns["tensors"][0]["formats"],
-            self.analyze(first, "--formats", "mxfp4,nvfp4")["tensors"][0]["formats"],
+            self.formats(first, "--format", "mxfp4,nvfp4")["tensors"][0]["formats"],
         )
 
     def test_zeros_and_values_that_are_not_finite(self):
         rows = [[0.0] * 64, [math.nan] + [1.0] * 63]
         path = self.write("a.safetensors", {"zeros": rows[:1], "nan": rows[1:]})
-        result = self.analyze(path, "--formats", "nvfp4,mxfp8_e4m3,fp8_e4m3,block(fp8_e4m3, 1x32, fp32/deepseek)")
+        result = self.formats(path, "--format", "nvfp4,mxfp8_e4m3,fp8_e4m3,block(fp8_e4m3, 1x32, fp32/deepseek)")
         zeros, nan = (tensor["formats"] for tensor in result["tensors"])
         self.assertEqual([entry["relative_error"] for entry in zeros], [0, 0, 0, None])
         self.assertEqual([entry["blocks_at_risk"] for entry in zeros], [0, 0, 0, 2])
@@ -341,23 +355,23 @@ class Formats(WithFolder):
 
     def test_threads_change_nothing(self):
         path = self.write("model.safetensors", self.model())
-        words = ("analyze", path, "--formats", "nvfp4,fp8_e5m2,fp8_128x128", "--json")
+        words = ("formats", path, "--format", "nvfp4,fp8_e5m2,fp8_128x128", "--json")
         self.assertEqual(self.run_ok(*words, "--threads", 1), self.run_ok(*words, "--threads", 3))
 
     def test_look_alikes_are_told_apart_once(self):
         path = self.write("model.safetensors", self.model())
-        result = halfscope("analyze", path, "--formats", "e4m3,fp8_e4m3,block(e4m3, 1x32, e8m0/rceil)", "--quiet")
+        result = halfscope("formats", path, "--format", "e4m3,fp8_e4m3,block(e4m3, 1x32, e8m0/rceil)", "--quiet")
         self.assertEqual(result.returncode, 0, result.stderr)
         (line,) = result.stderr.splitlines()
         for text in ("e4m3", "240", "448"):
             self.assertIn(text, line)
-        result = halfscope("analyze", path, "--formats", "e2m1", "--quiet")
+        result = halfscope("formats", path, "--format", "e2m1", "--quiet")
         for text in ("e2m1", "3", "fp4_e2m1", "6"):
             self.assertIn(text, result.stderr)
 
     def test_table(self):
         path = self.write("model.safetensors", self.model())
-        lines = self.run_ok("analyze", path, "--formats", "nvfp4,mxfp4", "--table", "csv").splitlines()
+        lines = self.run_ok("formats", path, "--format", "nvfp4,mxfp4", "--table", "csv").splitlines()
         self.assertEqual(
             lines[0].split(",")[:6], ["tensor", "format", "error_db", "median_row_db", "worst_row_db", "flushed"]
         )
@@ -369,19 +383,19 @@ class Formats(WithFolder):
     def test_requests_that_are_wrong(self):
         path = self.write("model.safetensors", self.model())
         for words, says in (
-            (("--formats", "mxfp5"), ("mxfp5", "mxfp4")),
-            (("--formats", "fp18,mxfp4"), ("fp18", "bf16", "mxfp8_e4m3")),
-            (("--formats", "mxfp4/te"), ("'te'", "rceil")),
-            (("--formats", "nvfp4/floor"), ("'floor'", "torchao")),
-            (("--formats", "mxfp4", "--axis", "2"), ("axis 2", "q_proj.weight", "-2 to 1")),
-            (("--formats", "mxfp4", "--max-error", "5x"), ("--max-error", "5x")),
-            (("--formats", "mxfp4", "--max-error", "dB"), ("--max-error", "26dB")),
-            (("--formats", "mxfp4", "--sort", "name"), ("--sort",)),
-            (("--max-error", "5%"), ("--max-error", "--formats")),
-            (("--axis", "0"), ("--axis", "--formats")),
+            (("--format", "mxfp5"), ("mxfp5", "mxfp4")),
+            (("--format", "fp18,mxfp4"), ("fp18", "bf16", "mxfp8_e4m3")),
+            (("--format", "mxfp4/te"), ("'te'", "rceil")),
+            (("--format", "nvfp4/floor"), ("'floor'", "torchao")),
+            (("--format", "mxfp4", "--axis", "2"), ("axis 2", "q_proj.weight", "-2 to 1")),
+            (("--format", "mxfp4", "--max-error", "5x"), ("--max-error", "5x")),
+            (("--format", "mxfp4", "--max-error", "dB"), ("--max-error", "26dB")),
+            (("--format", "mxfp4", "--sort", "name"), ("--sort",)),
+            (("--ranks", "2"), ("formats has no option '--ranks'",)),
         ):
             with self.subTest(words):
-                self.refuse("analyze", path, *words, says=says)
+                self.refuse("formats", path, *words, says=says)
+        self.refuse("formats", "--format", "mxfp4", says=["FILE"])
 
 
 if __name__ == "__main__":

@@ -59,11 +59,11 @@ class Page(Files):
     def test_a_page_of_formats_has_the_counts_that_are_printed(self):
         values = [2.0 ** -(i % 14) * (1 + i % 7 / 8) for i in range(1, 129)] + [0.0] * 64
         tensors = self.write("weights.safetensors", {"w": values, "v": [1.0] * 40})
-        page, formats = self.folder / "page.html", ("--formats", "fp8_e4m3,mxfp8_e4m3,nvfp4,nvfp4")
-        words = ("analyze", tensors, *formats, "--max-error", "3%")
+        page, formats = self.folder / "page.html", ("--format", "fp8_e4m3,mxfp8_e4m3,nvfp4,nvfp4")
+        words = ("formats", tensors, *formats, "--max-error", "3%")
         printed = self.run_ok(*words, "--html", page)
         self.assertEqual(printed, self.run_ok(*words))
-        data, found = self.data_of(page), self.analyze(tensors, *formats, "--max-error", "3%")
+        data, found = self.data_of(page), json.loads(self.run_ok(*words, "--json"))
         self.assertEqual([tensor["name"] for tensor in data["tensors"]], ["w", "v"])
         names = [choice["name"] for choice in data["formats"]]
         self.assertEqual(names[:4], ["fp8_e4m3", "mxfp8_e4m3", "nvfp4", "mxfp8_e4m3/floor"])
@@ -85,13 +85,13 @@ class Page(Files):
     def test_a_page_of_formats_says_first_what_to_use(self):
         tensors = self.write("weights.safetensors", {"w": [1 + i / 64 for i in range(64)]})
         page = self.folder / "page.html"
-        self.run_ok("analyze", tensors, "--formats", "nvfp4,mxfp8_e4m3", "--html", page)
+        self.run_ok("formats", tensors, "--format", "nvfp4,mxfp8_e4m3", "--html", page)
         self.assertIn("<b>Use mxfp8_e4m3: 8.25 bits per element.</b></p>\n<p>Error ", page.read_text())
-        done = halfscope("analyze", tensors, "--formats", "nvfp4,mxfp8_e4m3", "--max-error", "0.001%", "--html", page)
+        done = halfscope("formats", tensors, "--format", "nvfp4,mxfp8_e4m3", "--max-error", "0.001%", "--html", page)
         self.assertEqual(done.returncode, 1)
         self.assertIn("<b>Add formats: none of these stays under --max-error 0.001%.</b></p>\n<p>mxfp8_e4m3 comes closest",
                       page.read_text())
-        self.run_ok("analyze", tensors, "--format", "mxfp4", "--html", page)
+        self.run_ok("formats", tensors, "--format", "mxfp4", "--html", page)
         self.assertIn("<h1>weights.safetensors in mxfp4</h1>", page.read_text())
 
     def test_a_page_needs_tensors(self):

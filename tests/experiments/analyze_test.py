@@ -140,14 +140,14 @@ class Analyze(WithFolder):
             self.assertEqual((result["recommended_scale_log2"], result["joint_window_log2"]), (None, None))
             self.assertIn(name, result["weights"])
             text = self.run_ok("analyze", path)
-            self.assertTrue(text.startswith("Weights: --formats mxfp8_e4m3,nvfp4,mxfp4 compares formats"), text)
+            self.assertTrue(text.startswith("Weights: 'halfscope formats FILE' compares formats"), text)
             for word in ("GradScaler", "window"):
                 self.assertNotIn(word, text)
             gradients = self.write("grads.safetensors", {**layer, name: values})
             self.assertIn("GradScaler", self.run_ok("analyze", gradients))
         doubt = self.run_ok("analyze", self.write("model.safetensors", layer), "--quiet")
         self.assertIn("GradScaler", doubt)
-        self.assertIn("If these are weights: a loss scale has no effect on them; --formats", doubt)
+        self.assertIn("If these are weights: a loss scale has no effect on them; 'halfscope formats FILE'", doubt)
         self.assertNotIn("If these are weights", self.run_ok("analyze", self.write("grads.safetensors", layer), "--quiet"))
 
     def check_by_brute_force(self, path, result):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from program import PROGRAM, WithFolder, halfscope
 
-COMMANDS = ["list", "run", "report", "compare", "analyze", "replay", "memory", "calc", "bench", "generate"]
+COMMANDS = ["list", "run", "report", "compare", "analyze", "formats", "replay", "memory", "calc", "bench", "generate"]
 EXAMPLE = re.compile(r"^  (halfscope .*)$", re.MULTILINE)
 OPTION = re.compile(r"^  (?:-\w,)?(--[\w-]+)", re.MULTILINE)
 
@@ -89,6 +89,7 @@ class Generated(WithFolder):
         lists = json.loads(self.run_ok("list", "--json"))
         listed = {kind: [entry["name"] for entry in entries] for kind, entries in lists.items()}
         self.assertEqual(self.complete_word("analyze", "--format", ""), listed["formats"])
+        self.assertEqual(self.complete_word("formats", "--format", "mxfp4"), ["mxfp4"])
         models = [name.replace(" ", "") for name in listed["accumulators"][:-1]]  # not the library's
         self.assertEqual(self.complete_word("calc", "dot", "--model", ""), models)
         self.assertEqual(self.complete_word("replay", "--scaler", ""), [*listed["scalers"], "all"])

@@ -1,4 +1,4 @@
-"""halfscope.compare_formats beside `halfscope analyze --formats` and counts of arrays that NumPy rounds."""
+"""halfscope.compare_formats beside `halfscope formats` and counts of arrays that NumPy rounds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_same_as_the_command(tmp_path: Path, axis: int) -> None:
     outlier[(slice(None), 7) if axis == -1 else 7] *= 1000  # in every row of the blocks' axis
     given["outlier"] = outlier
     np.savez(path, **given)
-    theirs = json.loads(command("analyze", path, *(f"--formats={name}" for name in FORMATS), "--axis", axis))
+    theirs = json.loads(command("formats", path, *(f"--format={name}" for name in FORMATS), "--axis", axis))
     ours = compare_formats(given, FORMATS, axis=axis).to_dict()
     assert "columns" in ours["tensors"][-1]["formats"][0]
     assert ours.pop("verdict").replace("max_error=0.05", "--max-error 5% (default)") == theirs.pop("verdict")
@@ -74,7 +74,7 @@ def test_frames_have_the_counts_of_rounded_arrays() -> None:
 def test_page(tmp_path: Path) -> None:
     path, html = tmp_path / "weights.npz", tmp_path / "weights.html"
     np.savez(path, **weights())
-    command("analyze", path, "--formats", "mxfp4", "--formats", "fp8_e4m3", "--html", html)
+    command("formats", path, "--format", "mxfp4", "--format", "fp8_e4m3", "--html", html)
     theirs = html.read_text()
     found = compare_formats(weights(), ["mxfp4", "fp8_e4m3"], rules=True)
     ours = found.explorer("weights.npz in 2 formats").write(html).read_text()

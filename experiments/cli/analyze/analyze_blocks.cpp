@@ -31,7 +31,7 @@ std::vector<std::string> verdict_of_blocks(const Analysis& analysis) {
   std::vector<NamedFindings> found;
   for (const AnalyzedTensor* tensor : with_blocks(analysis))
     found.push_back({tensor->report.name, &*tensor->blocks});
-  std::vector<std::string> sentences = quantized_verdict(found, analysis.unread);
+  std::vector<std::string> sentences = quantized_verdict(found, analysis.read.unread);
   if (sentences.empty())
     sentences.emplace_back(
         "Leave out --group to see the blocks of quantized tensors: sums of several tensors have none.");

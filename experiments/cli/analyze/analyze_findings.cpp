@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
+#include <halfscope/core/name_list.hpp>
 #include <halfscope/core/names.hpp>
+
+#include "experiments/cli/tensors/tensor_options.hpp"
 
 namespace halfscope {
 namespace {
@@ -55,35 +57,12 @@ constexpr std::array metrics{
     FindingMetric{"lost_updates", nullptr, lost_updates_share},
 };
 
-std::string_view trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 }  // namespace
 
 std::optional<double> lost_updates_share(const UpdateReport& update) {
   const LostUpdates& counts = update.counts;
   if (counts.elements == counts.nonfinite) return std::nullopt;
   return share(counts.lost, counts.nonzero - counts.nonfinite);
-}
-
-double parse_share(std::string_view what, std::string_view text) {
-  std::string_view number = trim(text);
-  const bool percent = number.ends_with('%');
-  if (percent) number = trim(number.substr(0, number.size() - 1));
-  // "0.1%" is read as 0.1e-2: the double next to 1/1000, which is what a share of 1 in 1000 compares with.
-  const bool plain = number.find_first_not_of("0123456789.") == std::string_view::npos && !number.empty();
-  const std::string digits = std::string(number) + (percent ? "e-2" : "");
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool read = plain && error == std::errc{} && end == digits.data() + digits.size();
-  if (!read || value > 1) {
-    throw InvalidArgument(
-        fmt::format("{}: '{}' is no share; give one from 0 to 1, such as 0.02 or 2%", what, text));
-  }
-  return value;
 }
 
 Threshold parse_threshold(std::string_view option, std::string_view text) {
@@ -95,7 +74,7 @@ Threshold parse_threshold(std::string_view option, std::string_view text) {
   }
   const bool or_equal = text.substr(at + 1).starts_with('=');
   const FindingMetric& metric =
-      find_in_table(fmt::format("metric of {}", option), trim(text.substr(0, at)), metrics);
+      find_in_table(fmt::format("metric of {}", option), trimmed(text.substr(0, at)), metrics);
   return {.text = std::string(text),
           .metric = std::string(metric.name),
           .comparator = or_equal ? Comparator::at_least : Comparator::above,

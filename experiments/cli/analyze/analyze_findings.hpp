@@ -10,9 +10,6 @@
 
 namespace halfscope {
 
-/// "2%", "0.02", "2 %" as a share from 0 to 1; throws InvalidArgument naming `what`.
-[[nodiscard]] double parse_share(std::string_view what, std::string_view text);
-
 enum class Comparator : std::uint8_t { above, at_least };
 
 /// A share of a tensor that must not be reached.

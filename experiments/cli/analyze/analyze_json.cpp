@@ -9,8 +9,8 @@
 #include <halfscope/io/json/json_lines.hpp>
 
 #include "experiments/cli/analyze/analyze_blocks.hpp"
-#include "experiments/cli/analyze/analyze_json.hpp"
 #include "experiments/cli/analyze/analyze_present.hpp"
+#include "experiments/cli/tensors/files_read.hpp"
 
 namespace halfscope {
 namespace {
@@ -68,14 +68,6 @@ Json outlier_json(const Outlier& outlier) {
           {"scale_log2", json_or_null(outlier.scale_log2)}};
 }
 
-Json skipped_json(const SkippedReport& skipped) {
-  return {{"name", skipped.name}, {"reason", skipped.reason}};
-}
-
-Json not_read_json(const FileNotRead& file) {
-  return {{"file", escaped_bytes(file.file)}, {"reason", file.reason}};
-}
-
 template <typename Values, typename ToJson>
 Json list_of(const Values& values, ToJson&& to_json) {
   Json list = Json::array();
@@ -103,7 +95,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   json["tolerance"] = analysis.advisor.tolerance;
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
-  add_files_json(json, analysis);
+  add_files_json(json, analysis.read);
   json["analysed"] = view.all;
   if (analysis.averaging) {
     json["ranks"] = analysis.averaging->ranks;
@@ -112,12 +104,6 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
 }
 
 }  // namespace
-
-void add_files_json(Json& json, const Analysis& analysis) {
-  json["skipped"] = list_of(analysis.skipped, skipped_json);
-  if (!analysis.not_read.empty()) json["not_read"] = list_of(analysis.not_read, not_read_json);
-  json["files"] = analysis.files;
-}
 
 void write_analysis_json(std::ostream& out, const Analysis& analysis, const View& view) {
   Json json{{"format", to_string(analysis.format)}, {"tensors", Json::array()}};

@@ -9,20 +9,18 @@
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/cli/analyze/analyze_findings.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/tensors/tensor_options.hpp"
 
 namespace halfscope {
 
 struct AnalyzeOptions {
+  TensorOptions tensors;
   AnalyzeRequest request;
-  std::string format = "fp16", tolerance = "20%", table = "text", sort;
-  std::optional<std::string> max_error;
-  std::optional<std::int64_t> axis;
-  std::optional<std::string> dtype, predivide;
+  std::string format = "fp16", tolerance = "20%", sort;
+  std::optional<std::string> predivide;
   std::optional<std::int64_t> ranks;
-  std::optional<std::size_t> top;
-  std::vector<std::string> formats, fail_on, only, groups;
-  int threads = 0;
-  bool json = false, json_lines = false, all = false, quiet = false;
+  std::vector<std::string> fail_on, only, groups;
+  bool json_lines = false;
 };
 
 void add_analyze_options(CLI::App& command, AnalyzeOptions& options);

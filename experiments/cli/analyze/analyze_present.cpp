@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/core/name_list.hpp>
 
 #include "experiments/cli/analyze/analyze_blocks.hpp"
+#include "experiments/cli/tensors/files_read.hpp"
 
 namespace halfscope {
 namespace {
@@ -175,30 +175,6 @@ std::string tensors_text(const Analysis& analysis, const View& view, std::size_t
   return text + "\n" + window_text(analysis, width);
 }
 
-std::string skipped_text(const Analysis& analysis, std::size_t width) {
-  constexpr std::size_t shown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(shown, analysis.skipped.size()); ++i) {
-    const SkippedReport& skipped = analysis.skipped[i];
-    text += wrapped(fmt::format("skipped: {} ({})", skipped.name, skipped.reason), width, "  ") + "\n";
-  }
-  if (analysis.skipped.size() > shown)
-    text += fmt::format("skipped: {} more; --json lists them\n", analysis.skipped.size() - shown);
-  return text;
-}
-
-/// Files of one kind are one line.
-std::string not_read_text(const Analysis& analysis, std::size_t width) {
-  std::map<std::string, std::vector<std::string>> files;
-  for (const FileNotRead& file : analysis.not_read) files[file.reason].push_back(file.file);
-  std::string text;
-  for (const auto& [reason, names] : files) {
-    const std::string more = names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "";
-    text += wrapped(fmt::format("not read: {}{}: {}", escaped(names[0]), more, reason), width, "  ") + "\n";
-  }
-  return text;
-}
-
 std::string updates_text(const Analysis& analysis, std::size_t width) {
   return fmt::format("Updates that would not change a weight stored as {}.\n\n{}\n{}\n",
                      to_string(analysis.format), write_table(update_table(analysis), {.width = width}),
@@ -222,14 +198,10 @@ std::string lost_words(const Analysis& analysis) {
                      all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
 }
 
-std::string not_analysed_text(const Analysis& analysis, std::size_t width) {
-  return skipped_text(analysis, width) + not_read_text(analysis, width);
-}
-
 std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
   std::string text = blocks_text(analysis, view, width);
   if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
-  text += not_analysed_text(analysis, width);
+  text += not_read_text(analysis.read, width);
   if (!text.empty() && !analysis.updates.empty()) text += "\n";
   if (!analysis.updates.empty()) text += updates_text(analysis, width);
   return text;

@@ -11,8 +11,6 @@ namespace halfscope {
 
 /// For the terminal: the table of the view, what is not in it, the window and the verdict.
 [[nodiscard]] std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width);
-/// For the terminal: tensors that were skipped, and files of a folder that are not read.
-[[nodiscard]] std::string not_analysed_text(const Analysis& analysis, std::size_t width);
 /// Window and verdict alone, and the share of updates that is lost.
 [[nodiscard]] std::string verdict_text(const Analysis& analysis, std::size_t width);
 /// The tables alone, for other programs.
@@ -24,15 +22,8 @@ void write_analysis_json(std::ostream& out, const Analysis& analysis, const View
 /// The same as JSON lines: each tensor, each update, and what is said of all of them.
 void write_analysis_json_lines(std::ostream& out, const Analysis& analysis, const View& view);
 
-/// Throws InvalidArgument where a file that is no page lies at `path`: a page replaces an older one alone, as
-/// FILE and PAGE are easily confused.
-void require_page(const std::string& path);
-
 /// Writes the explorer of the tensors to the request's page. Throws RuntimeFailure where that fails.
 void write_page(const AnalyzeRequest& request, const Analysis& analysis);
-/// Writes the explorer of the counted formats to the request's page. Throws RuntimeFailure where that fails.
-void write_formats_page(const AnalyzeRequest& request, const Analysis& analysis);
-
 /// "lost: 12.00 % of all nonzero updates; ...", of all updates together.
 [[nodiscard]] std::string lost_words(const Analysis& analysis);
 

@@ -19,11 +19,20 @@ void GroupSums::add(const GroupSums& other) {
   }
 }
 
-Rows::Rows(const AnalyzeRequest& request, Analysis& analysis) : request_(request), analysis_(analysis) {
-  if (!request.against.empty()) references_.emplace(request.against, request.selection);
+SummaryRows::SummaryRows(const AnalyzeRequest& request, Analysis& analysis)
+    : request_(request), analysis_(analysis) {
+  if (!request.against.empty()) references_.emplace(request.against, request.input.selection);
 }
 
-void Rows::take(const SummarisedTensor& found) {
+void SummaryRows::count(std::span<const ChosenTensors> files, const CountEvents& events) {
+  const auto taken = [&](const SummarisedTensor& found) {
+    events.enter(found.file);
+    take(found);
+  };
+  summarise_files(files, request_.format, {taken, events.failed, events.progress});
+}
+
+void SummaryRows::take(const SummarisedTensor& found) {
   const std::string& name = file_->file->tensors()[found.index].name;
   const std::optional<std::string> group = request_.groups.group_of(name);
   const std::optional<TensorInFile> original = reference_of(found.index);
@@ -48,19 +57,8 @@ void Rows::take(const SummarisedTensor& found) {
   if (!is_new) entry->second.add(sums);
 }
 
-void Rows::take(const CountedTensor& found) {
-  AnalyzedTensor& tensor = analysis_.tensors.emplace_back();
-  tensor.name = file_->file->tensors()[found.index].name;
-  tensor.file = file_->name;
-  tensor.matrix = found.shape;
-  tensor.is_vector = file_->file->tensors()[found.index].shape.size() < 2;
-  const auto compared = found.formats.first(request_.compared.formats.size());
-  tensor.formats.assign(compared.begin(), compared.end());
-  if (!request_.page.empty()) tensor.counted.assign(found.formats.begin(), found.formats.end());
-}
-
 /// Room for all tensors of a large file at once: a list that grows is in memory twice.
-void Rows::begin(const SelectedFile& file) {
+void SummaryRows::begin(const SelectedFile& file) {
   file_ = &file;
   begin_ = analysis_.tensors.size();
   const std::size_t needed = begin_ + file.tensors.size(), held = analysis_.tensors.capacity();
@@ -68,20 +66,20 @@ void Rows::begin(const SelectedFile& file) {
   if (!has_groups && needed > held) analysis_.tensors.reserve(std::max(needed, 2 * held));
 }
 
-void Rows::end() {
+void SummaryRows::end() {
   begin_ = analysis_.tensors.size();
   groups_.merge(of_file_);  // leaves the groups that other files have too
   for (const auto& [group, sums] : of_file_) groups_.at(group).add(sums);
   drop();
 }
 
-void Rows::drop() {
+void SummaryRows::drop() {
   analysis_.tensors.erase(analysis_.tensors.begin() + static_cast<std::ptrdiff_t>(begin_),
                           analysis_.tensors.end());
   of_file_.clear();
 }
 
-void Rows::finish() {
+void SummaryRows::finish() {
   while (!groups_.empty()) {  // a row takes less memory than its sums
     const auto group = groups_.extract(groups_.begin());
     analysis_.tensors.push_back(row(group.key(), "", group.mapped()));
@@ -89,15 +87,16 @@ void Rows::finish() {
   if (references_) references_->require_used();
 }
 
-std::optional<TensorInFile> Rows::reference_of(std::size_t index) {
+std::optional<TensorInFile> SummaryRows::reference_of(std::size_t index) {
   if (!references_) return std::nullopt;
   // Two files of one array each need no common name.
   const bool one_each =
-      analysis_.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
+      analysis_.read.files == 1 && file_->file->tensors().size() == 1 && references_->is_single_array();
   return one_each ? references_->front() : references_->find(file_->file->tensors()[index].name);
 }
 
-AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const GroupSums& sums) const {
+AnalyzedTensor SummaryRows::row(const std::string& name, const std::string& file,
+                                const GroupSums& sums) const {
   AnalyzedTensor tensor{.name = name,
                         .file = file,
                         .tensors = sums.tensors,
@@ -109,6 +108,22 @@ AnalyzedTensor Rows::row(const std::string& name, const std::string& file, const
     tensor.counts->add(sums.summary.histogram());
   }
   return tensor;
+}
+
+void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
+  SummaryRows rows(request, analysis);
+  read_files(request.input, analysis.read, rows);
+  rows.finish();
+  analysis.is_quantized = analysis.is_quantized || analysis.read.unread > 0;
+}
+
+void label_tensors(Analysis& analysis, Labels kind) {
+  TensorLabels labels(kind, analysis.read.files);
+  for (const AnalyzedTensor& tensor : analysis.tensors) labels.see(tensor.name, tensor.file);
+  for (AnalyzedTensor& tensor : analysis.tensors)
+    tensor.report.name = tensor.report.fit.name = labels.of(tensor.name, tensor.file);
+  for (UpdateReport& update : analysis.updates) update.name = labels.alone(update.name);
+  labels.label(analysis.read.skipped);
 }
 
 }  // namespace halfscope

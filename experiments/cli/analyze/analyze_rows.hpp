@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/cli/analyze/tensor_lookup.hpp"
+#include "experiments/cli/tensors/tensor_lookup.hpp"
 
 namespace halfscope {
 
@@ -23,24 +22,21 @@ struct GroupSums {
   void add(const GroupSums& other);
 };
 
-/// Takes the tensors file by file: of a file that turns out to be damaged none is kept.
-class Rows {
+/// Summaries of the tensors, or of groups of them.
+class SummaryRows final : public TensorRows {
  public:
   /// Throws InvalidArgument where the reference files cannot be read.
-  Rows(const AnalyzeRequest& request, Analysis& analysis);
+  SummaryRows(const AnalyzeRequest& request, Analysis& analysis);
 
-  /// The tensors that follow are those of `file`.
-  void begin(const SelectedFile& file);
-  void take(const SummarisedTensor& found);
-  void take(const CountedTensor& found);
-  /// All of the file has been read.
-  void end();
-  /// The file is damaged.
-  void drop();
+  void count(std::span<const ChosenTensors> files, const CountEvents& events) override;
+  void begin(const SelectedFile& file) override;
+  void end() override;
+  void drop() override;
   /// Adds the groups. Throws InvalidArgument where no tensor has a reference.
   void finish();
 
  private:
+  void take(const SummarisedTensor& found);
   [[nodiscard]] std::optional<TensorInFile> reference_of(std::size_t index);
   [[nodiscard]] AnalyzedTensor row(const std::string& name, const std::string& file,
                                    const GroupSums& sums) const;

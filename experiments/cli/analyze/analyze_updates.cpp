@@ -4,7 +4,7 @@
 #include <halfscope/core/escape.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/cli/analyze/tensor_lookup.hpp"
+#include "experiments/cli/tensors/tensor_lookup.hpp"
 
 namespace halfscope {
 namespace {
@@ -24,8 +24,8 @@ void require_all(const TensorLookup& tensors, TensorLookup& others) {
 }  // namespace
 
 std::vector<UpdateReport> analyze_updates(const AnalyzeRequest& request) {
-  TensorLookup weights(request.weights, request.selection);
-  TensorLookup updates(request.updates, request.selection);
+  TensorLookup weights(request.weights, request.input.selection);
+  TensorLookup updates(request.updates, request.input.selection);
   // Two files of one array each need no common name.
   const bool one_each = weights.is_single_array() && updates.is_single_array();
   if (!one_each) {

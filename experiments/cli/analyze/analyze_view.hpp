@@ -28,8 +28,6 @@ struct View {
 /// Throws InvalidArgument for an unknown key.
 [[nodiscard]] View view_of(const Analysis& analysis, const ViewOptions& options);
 
-/// Rows of a table that nobody has asked to be sorted or cut.
-inline constexpr std::size_t rows_by_default = 20;
 /// The key of the default table's choice: overflow and values that are not finite come first, then the shares
 /// that are flushed and that are subnormal.
 inline constexpr const char* worst_first = "worst";

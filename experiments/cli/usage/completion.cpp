@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "experiments/cli/usage/generate.hpp"
+#include "experiments/cli/usage/shell_words.hpp"
 
 namespace halfscope {
 namespace {
@@ -32,13 +33,6 @@ std::string joined_options(const CLI::App& command) {
     for (const std::string& name : names_of(*option)) words += (words.empty() ? "" : " ") + name;
   }
   return words;
-}
-
-/// `text` within single quotes of a shell.
-std::string quoted_for_shell(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 /// The words after one of a command's options, and those that stand for its first argument.

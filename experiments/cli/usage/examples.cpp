@@ -29,8 +29,11 @@ constexpr std::array analyze_examples{
     "halfscope analyze 'shards/*.safetensors' --include '*.weight' --sort flushed --top 10"sv,
     "halfscope analyze grads.npz --fail-on 'flushed>2%' --quiet"sv,
     "halfscope analyze fp16.safetensors --against fp32.safetensors --sort relative_error"sv,
-    "halfscope analyze model.safetensors --formats fp8_e4m3,mxfp8_e4m3,nvfp4 --max-error 5%"sv,
     "halfscope analyze --weights w.npz --updates u.npz"sv};
+constexpr std::array formats_examples{
+    "halfscope formats model.pt"sv,
+    "halfscope formats model.safetensors --format fp8_e4m3,mxfp8_e4m3,nvfp4 --max-error 5%"sv,
+    "halfscope formats model/ --format mxfp4,mxfp4/floor,mxfp4/even --include '*.weight' --json"sv};
 constexpr std::array replay_examples{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
     "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
@@ -62,8 +65,11 @@ constexpr std::array usages{
                  "0 the same; 1 runs differ; 2 the request is wrong; 3 the output cannot be written"},
     CommandUsage{
         "analyze", analyze_examples,
-        "0 done; 1 a tensor is over --fail-on, or no format is within --max-error; 2 the request or a file "
-        "is wrong; 3 the output cannot be written"},
+        "0 done; 1 a tensor is over --fail-on; 2 the request or a file is wrong; 3 the output cannot "
+        "be written"},
+    CommandUsage{"formats", formats_examples,
+                 "0 done; 1 no format is within --max-error; 2 the request or a file is wrong; 3 the output "
+                 "cannot be written"},
     CommandUsage{"replay", replay_examples, usual_statuses},
     CommandUsage{"memory", memory_examples, usual_statuses},
     CommandUsage{"calc", calc_examples,

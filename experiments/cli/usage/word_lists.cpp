@@ -43,7 +43,10 @@ std::vector<WordList> word_lists() {
     std::erase(accumulators.back(), ' ');  // one word of a shell
   }
   const std::vector<std::string> experiments = strings(table_names(experiment_table()));
+  std::vector<std::string> tensor_formats = strings(table_names(block_formats));
+  tensor_formats.insert(tensor_formats.end(), formats.begin(), formats.end());
   return {{"--format", formats},
+          {"formats --format", tensor_formats},
           {"--from", formats},
           {"--input", formats},
           {"--output", formats},

@@ -69,8 +69,7 @@ std::optional<std::string> WeightSigns::reason() const {
 
 std::string say_weights(const std::string& reason) {
   return fmt::format(
-      "Weights: --formats mxfp8_e4m3,nvfp4,mxfp4 compares formats for them; a loss scale has no effect on "
-      "weights\n"
+      "Weights: 'halfscope formats FILE' compares formats for them; a loss scale has no effect on weights\n"
       "  Why: {}.\n"
       "  Sure: as far as names and values tell; for gradients give their tensors or their file a name with "
       "'grad'",
@@ -78,8 +77,7 @@ std::string say_weights(const std::string& reason) {
 }
 
 std::string say_weights_in_doubt() {
-  return "\n  If these are weights: a loss scale has no effect on them; --formats mxfp8_e4m3,nvfp4,mxfp4 "
-         "compares "
+  return "\n  If these are weights: a loss scale has no effect on them; 'halfscope formats FILE' compares "
          "formats";
 }
 

@@ -113,7 +113,7 @@ class FormatComparison(Reported):
         return frame(rows, columns=columns).set_index(["tensor", "format"])
 
     def to_dict(self) -> dict:
-        """The object that `halfscope analyze --formats ... --json` prints of the same tensors in a file.
+        """The object that `halfscope formats --json` prints of the same tensors in a file.
 
         It lacks what only files have: `file` of a tensor, `files`, `skipped` and `not_read` of all.
         """

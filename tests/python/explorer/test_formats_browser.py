@@ -49,7 +49,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page_of(tmp_path: Path) -> Callable[..., str]:
     def page(path: Path, *words: str) -> str:
         html = tmp_path / "written.html"
-        subprocess.run([PROGRAM, "analyze", path, "--formats", FORMATS, *words, "--html", html], check=True,
+        subprocess.run([PROGRAM, "formats", path, "--format", FORMATS, *words, "--html", html], check=True,
                        capture_output=True)  # fmt: skip
         return html.read_text(encoding="utf-8")
 
@@ -58,7 +58,7 @@ def page_of(tmp_path: Path) -> Callable[..., str]:
 
 def counted(path: Path, *formats: str) -> dict[tuple[str, str], dict]:
     """By tensor and format, what --json prints."""
-    found = json.loads(command("analyze", path, "--formats", ",".join(formats)))
+    found = json.loads(command("formats", path, "--format", ",".join(formats)))
     return {(tensor["name"], entry["name"]): entry for tensor in found["tensors"] for entry in tensor["formats"]}
 
 

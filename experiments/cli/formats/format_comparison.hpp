@@ -4,9 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/stats/format_comparison.hpp>
-
-#include "experiments/cli/analyze/analyze.hpp"
+#include "experiments/cli/formats/formats.hpp"
 
 namespace halfscope {
 
@@ -14,8 +12,8 @@ namespace halfscope {
 /// InvalidArgument.
 [[nodiscard]] ErrorLimit parse_error_limit(std::string_view text);
 
-/// The compared formats over all tensors; valid as long as `analysis` is.
-[[nodiscard]] FormatComparison compare_formats(const Analysis& analysis);
+/// The compared formats over all tensors; valid as long as `found` is.
+[[nodiscard]] FormatComparison compare_formats(const FormatsFound& found);
 
 /// Indices of the tensors by their largest error, cut to `top` of them; in the order of the files where there
 /// are no more.

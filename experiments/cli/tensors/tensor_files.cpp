@@ -1,17 +1,15 @@
-// Goes over the files of `halfscope analyze`, many at a time.
+// Opens files in groups, hands their tensors on, and says what is wrong with them.
+#include "experiments/cli/tensors/tensor_files.hpp"
+
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <map>
 
 #include <halfscope/core/escape.hpp>
 #include <halfscope/io/file.hpp>
-#include <halfscope/io/file_formats.hpp>
-#include <halfscope/io/file_summary.hpp>
 
-#include "experiments/cli/analyze/analyze.hpp"
-#include "experiments/cli/analyze/analyze_rows.hpp"
 #include "experiments/run/status_line.hpp"
 
 namespace halfscope {
@@ -46,11 +44,11 @@ class Progress {
 
 class Reader {
  public:
-  Reader(const AnalyzeRequest& request, Analysis& analysis, CheckpointFiles& files)
-      : request_(request),
-        analysis_(analysis),
+  Reader(const TensorSelection& selection, FilesRead& read, CheckpointFiles& files, TensorRows& rows)
+      : selection_(selection),
+        read_(read),
         files_(files),
-        rows_(request, analysis),
+        rows_(rows),
         progress_(files.paths().files.size()) {
     for (const std::string& problem : files.paths().problems) say(problem);
   }
@@ -67,10 +65,6 @@ class Reader {
       rows_.begin(files[file]);
       current = file;
     };
-    const auto take = [&](const auto& found) {
-      enter(found.file);
-      rows_.take(found);
-    };
     const auto failed = [&](std::size_t file, const std::exception_ptr& error) {
       enter(file);
       rows_.drop();
@@ -80,11 +74,7 @@ class Reader {
     const auto progress = [&](std::size_t file, std::int64_t elements) {
       progress_.show(first + file, files[file].name, elements);
     };
-    if (request_.compared.formats.empty()) {
-      summarise_files(chosen, request_.format, {take, failed, progress});
-    } else {
-      count_formats(chosen, request_.counted, {take, failed, progress});
-    }
+    rows_.count(chosen, {enter, failed, progress});
     rows_.end();
     for (const SelectedFile& file : files) {
       if (!file.is_damaged) list_skipped(file);
@@ -93,8 +83,7 @@ class Reader {
 
   void finish() {
     progress_.clear();
-    rows_.finish();
-    if (!selected_any_ && analysis_.status == done) throw InvalidArgument(why_nothing_);
+    if (!selected_any_ && read_.status == done) throw InvalidArgument(why_nothing_);
   }
 
  private:
@@ -102,7 +91,7 @@ class Reader {
     std::vector<SelectedFile> files;
     for (const std::string& path : paths) {
       try {
-        SelectedFile file = select_tensors(path, request_.selection, files_);
+        SelectedFile file = select_tensors(path, selection_, files_);
         if (!file.tensors.empty()) selected_any_ = true;
         if (why_nothing_.empty()) why_nothing_ = why_nothing_is_selected(file);
         say_all(file.contradictions);
@@ -118,8 +107,7 @@ class Reader {
 
   void count_unread(const QuantizedFile& file) {
     for (const std::string& name : file.unread())
-      if (request_.selection.takes(name)) ++analysis_.unread;
-    analysis_.is_quantized = analysis_.is_quantized || analysis_.unread > 0;
+      if (selection_.takes(name)) ++read_.unread;
   }
 
   static std::string why_nothing_is_selected(const SelectedFile& file) {
@@ -146,7 +134,7 @@ class Reader {
   void say(const std::string& problem) {
     progress_.clear();
     print_error(problem);
-    analysis_.status = wrong_request;
+    read_.status = wrong_request;
   }
 
   void fail(const std::exception_ptr& error) {
@@ -159,15 +147,14 @@ class Reader {
 
   void list_skipped(const SelectedFile& file) {
     for (const SkippedTensor& skipped : file.file->skipped()) {
-      if (request_.selection.takes(skipped.name))
-        analysis_.skipped.push_back({skipped.name, file.name, skipped.reason});
+      if (selection_.takes(skipped.name)) read_.skipped.push_back({skipped.name, file.name, skipped.reason});
     }
   }
 
-  const AnalyzeRequest& request_;
-  Analysis& analysis_;
+  const TensorSelection& selection_;
+  FilesRead& read_;
   CheckpointFiles& files_;
-  Rows rows_;
+  TensorRows& rows_;
   Progress progress_;
   bool selected_any_ = false;
   std::string why_nothing_;  // the reason for the first file
@@ -197,15 +184,22 @@ SelectedFile select_tensors(const std::string& path, const TensorSelection& sele
   return selected;
 }
 
-void analyze_files(const AnalyzeRequest& request, Analysis& analysis) {
-  CheckpointFiles checkpoint(expand_paths(request.files), request.selection.raw_type, request.selection.view);
+void read_files(const TensorFiles& request, FilesRead& read, TensorRows& rows) {
+  CheckpointFiles checkpoint(expand_paths(request.paths), request.selection.raw_type, request.selection.view);
   const std::span<const std::string> files = checkpoint.paths().files;
-  analysis.files = files.size();
-  analysis.not_read = checkpoint.paths().not_read;
-  Reader reader(request, analysis, checkpoint);
+  read.files = files.size();
+  read.not_read = checkpoint.paths().not_read;
+  Reader reader(request.selection, read, checkpoint, rows);
   for (std::size_t first = 0; first < files.size(); first += files_at_a_time)
     reader.read(files.subspan(first, std::min(files_at_a_time, files.size() - first)), first);
   reader.finish();
+}
+
+void allow_many_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
 }  // namespace halfscope

@@ -1,5 +1,5 @@
 // Keeps the files open: each of their tensors is read once, whenever its turn comes.
-#include "experiments/cli/analyze/tensor_lookup.hpp"
+#include "experiments/cli/tensors/tensor_lookup.hpp"
 
 #include <fmt/format.h>
 

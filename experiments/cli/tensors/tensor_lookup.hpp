@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/cli/analyze/analyze.hpp"
+#include <halfscope/io/file_comparison.hpp>
+
+#include "experiments/cli/tensors/tensor_files.hpp"
 
 namespace halfscope {
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "experiments/cli/analyze/analyze_json.hpp"
-#include "experiments/cli/analyze/formats_present.hpp"
+#include "experiments/cli/formats/formats_present.hpp"
+#include "experiments/cli/tensors/files_read.hpp"
 
 namespace halfscope {
 namespace {
@@ -70,7 +70,7 @@ Json shared_json(const SharedScale& shared) {
           {"flushed_by_rows", shared.flushed_by_rows}};
 }
 
-Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat>& formats) {
+Json tensor_json_of(const TensorInFormats& tensor, const std::vector<TensorFormat>& formats) {
   Json list = Json::array();
   for (std::size_t i = 0; i < formats.size(); ++i) {
     const FormatCounts& found = tensor.formats[i];
@@ -83,25 +83,26 @@ Json tensor_json_of(const AnalyzedTensor& tensor, const std::vector<TensorFormat
     add_counts(json, found.counts);
     list.push_back(json);
   }
-  return {{"name", tensor.report.name},       {"file", tensor.file},          {"rows", tensor.matrix.rows},
-          {"columns", tensor.matrix.columns}, {"one_axis", tensor.is_vector}, {"formats", list}};
+  return {{"name", tensor.label},         {"file", tensor.file},
+          {"rows", tensor.matrix.rows},   {"columns", tensor.matrix.columns},
+          {"one_axis", tensor.is_vector}, {"formats", list}};
 }
 
 }  // namespace
 
-std::string formats_json(const Analysis& analysis, std::size_t top) {
-  const FormatComparison comparison = compare_formats(analysis);
+std::string formats_json(const FormatsFound& found, std::size_t top) {
+  const FormatComparison comparison = compare_formats(found);
   Json json{{"cheapest", comparison.cheapest ? Json(comparison.formats[*comparison.cheapest].name) : Json()},
             {"verdict", cheapest_line(comparison)},
-            {"max_error", analysis.max_error.share},
-            {"axis", analysis.compared.axis}};
+            {"max_error", found.max_error.share},
+            {"axis", found.compared.axis}};
   for (const FormatSum& sum : comparison.formats) json["formats"].push_back(sum_json(sum, comparison));
   json["tensors"] = Json::array();
   for (const std::size_t i : worst_tensors(comparison, top))
-    json["tensors"].push_back(tensor_json_of(analysis.tensors[i], analysis.compared.formats));
+    json["tensors"].push_back(tensor_json_of(found.tensors[i], found.compared.formats));
   json["left_out"] = comparison.left_out;
-  json["analysed"] = analysis.tensors.size();
-  add_files_json(json, analysis);
+  json["analysed"] = found.tensors.size();
+  add_files_json(json, found.read);
   return to_text(json);
 }
 

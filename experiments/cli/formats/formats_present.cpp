@@ -1,12 +1,14 @@
 // Tables of errors and counts below the line of the cheapest format.
-#include "experiments/cli/analyze/formats_present.hpp"
+#include "experiments/cli/formats/formats_present.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/cli/analyze/analyze_present.hpp"
+#include <halfscope/stats/what_if.hpp>
+
+#include "experiments/cli/tensors/files_read.hpp"
 
 namespace halfscope {
 namespace {
@@ -102,11 +104,11 @@ std::string padding_text(const FormatComparison& comparison, std::size_t width) 
 }
 
 /// How formats without blocks were scaled; empty where there are none.
-std::string scale_text(const Analysis& analysis, std::size_t width) {
+std::string scale_text(const FormatsFound& found, std::size_t width) {
   std::string scaled;
-  for (std::size_t i = 0; i < analysis.compared.formats.size(); ++i) {
-    if (analysis.tensors.front().formats[i].scale_log2)
-      scaled += (scaled.empty() ? "" : ", ") + to_string(analysis.compared.formats[i]);
+  for (std::size_t i = 0; i < found.compared.formats.size(); ++i) {
+    if (found.tensors.front().formats[i].scale_log2)
+      scaled += (scaled.empty() ? "" : ", ") + to_string(found.compared.formats[i]);
   }
   if (scaled.empty()) return "";
   return wrapped(fmt::format("{}: one power of two for each tensor, the least under which nothing overflows",
@@ -117,22 +119,21 @@ std::string scale_text(const Analysis& analysis, std::size_t width) {
 
 }  // namespace
 
-std::string formats_text(const Analysis& analysis, std::size_t top, std::size_t width) {
-  const FormatComparison comparison = compare_formats(analysis);
-  const std::size_t shown = std::min(top, analysis.tensors.size());
+std::string formats_text(const FormatsFound& found, std::size_t top, std::size_t width) {
+  const FormatComparison comparison = compare_formats(found);
+  const std::size_t shown = std::min(top, found.tensors.size());
   std::string text = wrapped(cheapest_line(comparison), width, "  ") + "\n\n";
   text += write_table(sums_table(comparison), {.width = width});
   text += wrapped(legend, width, "  ") + "\n\n";
   text += write_table(tensors_table(comparison, top), {.width = width});
-  if (shown < analysis.tensors.size())
+  if (shown < found.tensors.size())
     text += fmt::format("  the worst {} of {} tensors; --top N shows N, --all shows all.\n", shown,
-                        analysis.tensors.size());
-  return text + scale_text(analysis, width) + padding_text(comparison, width) +
-         not_analysed_text(analysis, width);
+                        found.tensors.size());
+  return text + scale_text(found, width) + padding_text(comparison, width) + not_read_text(found.read, width);
 }
 
-std::string formats_table(const Analysis& analysis, std::size_t top, TableFormat format) {
-  return write_table(tensors_table(compare_formats(analysis), top), {format});
+std::string formats_table(const FormatsFound& found, std::size_t top, TableFormat format) {
+  return write_table(tensors_table(compare_formats(found), top), {format});
 }
 
 }  // namespace halfscope

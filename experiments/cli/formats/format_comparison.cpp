@@ -1,5 +1,5 @@
-// Limits as people write them, and an analysis as a comparison.
-#include "experiments/cli/analyze/format_comparison.hpp"
+// Limits as people write them, and counts as a comparison.
+#include "experiments/cli/formats/format_comparison.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "experiments/cli/analyze/analyze_findings.hpp"
+#include "experiments/cli/tensors/tensor_options.hpp"
 
 namespace halfscope {
 namespace {
@@ -43,11 +43,11 @@ ErrorLimit parse_error_limit(std::string_view text) {
   return {words, share_of_decibels(text, number)};
 }
 
-FormatComparison compare_formats(const Analysis& analysis) {
+FormatComparison compare_formats(const FormatsFound& found) {
   std::vector<ComparedTensor> tensors;
-  for (const AnalyzedTensor& tensor : analysis.tensors)
-    tensors.push_back({tensor.report.name, tensor.matrix, tensor.formats, tensor.is_vector});
-  return compare_formats(analysis.compared.formats, std::move(tensors), analysis.max_error);
+  for (const TensorInFormats& tensor : found.tensors)
+    tensors.push_back({tensor.label, tensor.matrix, tensor.formats, tensor.is_vector});
+  return compare_formats(found.compared.formats, std::move(tensors), found.max_error);
 }
 
 std::vector<std::size_t> worst_tensors(const FormatComparison& comparison, std::size_t top) {

@@ -1,0 +1,53 @@
+// One line for each word, and the command line that replaces one.
+#include "experiments/cli/usage/old_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <halfscope/core/error.hpp>
+
+#include "experiments/cli/usage/shell_words.hpp"
+
+namespace halfscope {
+namespace {
+
+struct OldWord {
+  std::string_view command, word;
+  std::string_view new_command, new_word;
+};
+constexpr std::array old_words{
+    OldWord{"analyze", "--formats", "formats", "--format"},
+    OldWord{"analyze", "--max-error", "formats", "--max-error"},
+    OldWord{"analyze", "--axis", "formats", "--axis"},
+};
+
+/// The line of `word`, which may have a value behind "=".
+const OldWord* find_old(std::string_view command, std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  const auto* const found = std::ranges::find_if(
+      old_words, [&](const OldWord& old) { return old.command == command && old.word == name; });
+  return found == old_words.end() ? nullptr : found;
+}
+
+std::string new_word(std::string_view command, const std::string& word) {
+  const OldWord* const old = find_old(command, word);
+  return shell_word(old == nullptr ? word : std::string(old->new_word) + word.substr(old->word.size()));
+}
+
+}  // namespace
+
+void refuse_old_words(const std::vector<std::string>& words) {
+  const std::string& command = words.front();
+  const auto first = std::ranges::find_if(
+      words, [&](const std::string& word) { return find_old(command, word) != nullptr; });
+  if (first == words.end()) return;
+  const OldWord& old = *find_old(command, *first);
+  std::string line = fmt::format("halfscope {}", old.new_command);
+  for (std::size_t i = 1; i < words.size(); ++i) line += " " + new_word(command, words[i]);
+  throw InvalidArgument(fmt::format("{} has no {} since 0.1; type: {}", command, old.word, line));
+}
+
+}  // namespace halfscope
