@@ -19,7 +19,7 @@ namespace halfscope {
 namespace {
 
 struct MemoryRequest {
-  std::string model, policy, optimizer, images, kept = "all", format = "table";
+  std::string model, policy, optimizer, images, kept = "all", table = "text";
   std::vector<std::string> assignments;
   std::int64_t batch = 0, classes = 1000;
   bool layers = false;
@@ -93,8 +93,7 @@ std::string headline(const TrainConfig& config, const Dataset& dataset) {
 void print(const MemoryRequest& request) {
   const RunSettings settings = parsed(config_of(request));
   const auto kept = parse_enum<KeptOutputs>("outputs", request.kept);
-  const TableFormat format =
-      request.format == "table" ? TableFormat::text : parse_enum<TableFormat>("format", request.format);
+  const auto format = parse_enum<TableFormat>("table format", request.table);
   const std::unique_ptr<Dataset> dataset = examples_of(request, settings.config);
   const auto [network, items] = step_memory(settings, *dataset, kept);
   if (format == TableFormat::text) std::cout << headline(settings.config, *dataset) << "\n\n";
@@ -123,8 +122,7 @@ void add_memory_command(CLI::App& app) {
                    "all outputs are kept, or feature_maps: those of convolutions and residual sums")
       ->capture_default_str();
   command->add_flag("--layers", request->layers, "the elements of each layer instead");
-  command->add_option("--format", request->format, "table, csv, markdown, latex or json")
-      ->capture_default_str();
+  command->add_option("--table", request->table, "text, csv, markdown, latex or json")->capture_default_str();
   command
       ->add_option("--set", request->assignments,
                    "KEY=VALUE: change a setting, see 'halfscope list settings'; repeatable")

@@ -61,14 +61,13 @@ std::vector<Results> results_in(const fs::path& folder) {
 
 struct ReportOptions {
   std::vector<std::string> folders, arms;
-  std::string format = "table", sort_by;
+  std::string table = "text", sort_by;
   bool json = false, reproducible = false, save = false;
 };
 
-/// "table" is the text of the terminal.
 TableFormat format_of(const ReportOptions& options) {
   if (options.json) return TableFormat::json;
-  return options.format == "table" ? TableFormat::text : parse_enum<TableFormat>("format", options.format);
+  return parse_enum<TableFormat>("table format", options.table);
 }
 
 void choose_arms(const Experiment& experiment, const std::vector<std::string>& names,
@@ -228,10 +227,9 @@ void add_report_command(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "the arms of finished experiments side by side");
   command->add_option("DIR", options->folders, "results, or an experiment's folder in them")->required();
-  command->add_option("--format", options->format, "table, csv, markdown, latex or json")
-      ->capture_default_str();
+  command->add_option("--table", options->table, "text, csv, markdown, latex or json")->capture_default_str();
   command->add_option("--sort", options->sort_by,
-                      "key of a column, as --format csv names them: mean, flushed, ...");
+                      "key of a column, as --table csv names them: mean, flushed, ...");
   command->add_option("--arms", options->arms, "A,B: only these arms")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -10,7 +10,7 @@ RESNET50 = ("memory", "resnet50", "--images", "224x224x3", "--set", "width=1")
 
 class Memory(WithFolder):
     def rows(self, *words):
-        return [json.loads(line) for line in self.run_ok(*words, "--format", "json").splitlines()]
+        return [json.loads(line) for line in self.run_ok(*words, "--table", "json").splitlines()]
 
     def test_resnet50_by_role(self):
         rows = self.rows(*RESNET50, "--batch", "1", "--outputs", "feature_maps", "--policy", "fp16_mixed")

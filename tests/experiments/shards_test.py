@@ -7,7 +7,7 @@ import unittest
 
 from program import ARMS, PROGRAM, WithFolder, halfscope
 
-FORMATS = ("table", "csv", "markdown", "latex", "json")
+FORMATS = ("text", "csv", "markdown", "latex", "json")
 
 
 class Shards(WithFolder):
@@ -59,7 +59,7 @@ class Shards(WithFolder):
         for out in ("ordered", "shuffled", "together"):
             self.assertEqual(self.records("one"), self.records(out))
             for form in FORMATS:
-                self.assertEqual(self.report("one", "--format", form), self.report(out, "--format", form))
+                self.assertEqual(self.report("one", "--table", form), self.report(out, "--table", form))
             # Whoever wrote it last has seen all runs.
             summary = json.loads((self.folder / out / "master-copy/summary.json").read_text())
             self.assertEqual([arm["seeds"] for arm in summary["arms"]], [3] * 4)

@@ -61,6 +61,8 @@ class WrongWords(WithFolder):
             (("analyze", "x", "--headroom", "65"), ["--headroom", "0 to 64", "halfscope analyze --help"]),
             (("replay", "x", "--scaler=1", "--scaling=current"), ["give --scaler", "--scaling", "replay --help"]),
             (("generate", "fish"), ["unknown kind 'fish'", "bash, zsh, man"]),
+            (("report", "a b", "--format", "csv"), ["no --format", "type: halfscope report 'a b' --table csv"]),
+            (("memory", "resnet50", "--format=csv"), ["type: halfscope memory resnet50 --table=csv"]),
         ):
             self.refuse(*words, says=says)
         self.assertEqual(halfscope("calc", "add", "--", "1", "-.5").stdout, "0x3800 00\n")
@@ -94,7 +96,7 @@ class Generated(WithFolder):
         self.assertEqual(self.complete_word("calc", "dot", "--model", ""), models)
         self.assertEqual(self.complete_word("replay", "--scaler", ""), [*listed["scalers"], "all"])
         self.assertEqual(self.complete_word("calc", "add", "--rounding", ""), listed["roundings"])
-        self.assertEqual(self.complete_word("report", "--format", ""), ["table", "csv", "markdown", "latex", "json"])
+        self.assertEqual(self.complete_word("report", "--table", ""), ["text", "csv", "markdown", "latex", "json"])
         self.assertEqual(self.complete_word("run", ""), listed["experiments"])
         self.assertEqual(self.complete_word("memory", ""), listed["models"])
         self.assertEqual(self.complete_word("memory", "--optimizer", ""), listed["optimizers"])

@@ -19,7 +19,7 @@ constexpr std::array run_examples{"halfscope run master-copy --quick"sv,
                                   "halfscope run master-copy --out my-results --resume"sv,
                                   "halfscope run scale-sweep --shard 2/3 --resume"sv};
 constexpr std::array report_examples{"halfscope report results"sv,
-                                     "halfscope report my-results/master-copy --format csv --sort mean"sv};
+                                     "halfscope report my-results/master-copy --table csv --sort mean"sv};
 constexpr std::array compare_examples{"halfscope compare results other-results"sv,
                                       "halfscope compare cpu/master-copy gpu/master-copy --json"sv};
 constexpr std::array analyze_examples{

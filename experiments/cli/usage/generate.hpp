@@ -10,7 +10,7 @@ namespace halfscope {
 
 /// Words that can follow an option or stand for an argument.
 struct WordList {
-  std::string names;  ///< an option ("--format"), or of one command ("report --format", "run EXPERIMENT")
+  std::string names;  ///< an option ("--format"), or of one command ("formats --format", "run EXPERIMENT")
   std::vector<std::string> words;  ///< none: files
 };
 [[nodiscard]] std::vector<WordList> word_lists();

@@ -22,6 +22,8 @@ constexpr std::array old_words{
     OldWord{"analyze", "--formats", "formats", "--format"},
     OldWord{"analyze", "--max-error", "formats", "--max-error"},
     OldWord{"analyze", "--axis", "formats", "--axis"},
+    OldWord{"report", "--format", "report", "--table"},
+    OldWord{"memory", "--format", "memory", "--table"},
 };
 
 /// The line of `word`, which may have a value behind "=".
