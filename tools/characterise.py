@@ -3,7 +3,7 @@
 
 usage: characterise.py [--model MODEL | --cuda] [--input fp16|bf16|fp8_e4m3|fp8_e5m2]
 
---model MODEL  a model of `halfscope list accumulators`, such as "tensor_core(hopper)"
+--model MODEL  a model of `halfscope list orders`, such as "tensor_core(hopper)"
 --cuda         the GPU's, by PyTorch's products with FP32 results; fp16 and bf16 alone
 --input        format of the operands, fp16 by default
 

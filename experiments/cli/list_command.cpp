@@ -95,7 +95,7 @@ Json scalers() {
   return list;
 }
 
-Json accumulators() {
+Json orders() {
   Json list = entries(accumulate_models);
   for (const Json& entry : entries(cpu_product_models)) list.push_back(entry);
   list.push_back(
@@ -147,7 +147,7 @@ constexpr std::array listings{
     Listing{"block-formats", [] { return entries(block_formats); }},
     Listing{"scale-rules", scale_rule_entries},
     Listing{"roundings", roundings},
-    Listing{"accumulators", accumulators},
+    Listing{"orders", orders},
     Listing{"all-reduces", [] { return entries(all_reduce_orders); }},
     Listing{"divisions", [] { return entries(division_rules); }},
     Listing{"scalers", scalers},

@@ -73,7 +73,7 @@ TEST_CASE("a matrix core is named by its generation, and by its operands unless 
   };
   check_says(message("matrix_core(cdna4)"), {"unknown matrix core 'cdna4'", "cdna3"});
   check_says(message("matrix_core(cdna2_1k)"), {"no products of fp16", "give one of bf16"});
-  check_says(message("fp16_matrix_core"), {"unknown accumulation model"});
+  check_says(message("fp16_matrix_core"), {"unknown order"});
   CHECK_THROWS_AS(accumulate(std::vector<float>{1}, model), InvalidArgument);
   // Four products and a small c: exact, and rounded once.
   const std::vector<float> a{1, 0x1p-12f, 0x1p-12f, 0}, b{1, 0x1p-12f, 0x1p-13f, 0};

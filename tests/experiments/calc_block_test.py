@@ -139,10 +139,10 @@ class Blocks(unittest.TestCase):
             ("mxf4", "mxfp4", ["nan", "1", "0"], "0x7fffffff 00"),
         ):
             with self.subTest(unit=unit, words=words):
-                self.assertEqual(self.answer("dot", "--model", unit, "--input", form, "--", *words), answer + "\n")
+                self.assertEqual(self.answer("dot", "--order", unit, "--input", form, "--", *words), answer + "\n")
 
     def test_dot_products_explained_and_in_streams(self):
-        unit = ("dot", "--model", "mxf4", "--input", "mxfp4")
+        unit = ("dot", "--order", "mxf4", "--input", "mxfp4")
         self.assertEqual(
             self.answer(*unit, "3", "1", "0.5", "2", "0", "--explain").splitlines()[-2:],
             ["  a in mxfp4: scales 0x7e, codes 0x7 0x4", "  b in mxfp4: scales 0x7e, codes 0x2 0x6"],
@@ -150,7 +150,7 @@ class Blocks(unittest.TestCase):
         self.assertEqual(self.answer(*unit, "--stdin", stdin="1 1 0\n1 2 3 4 0\n"), "0x3f800000 00\n0x41300000 00\n")
         first, second = self.answer(
             "dot",
-            "--model",
+            "--order",
             "mxf4",
             "--input",
             "mxfp4/stochastic(8)",
@@ -171,25 +171,25 @@ class Blocks(unittest.TestCase):
             (("round", "--format", "nvfp4", "--tensor-amax", "nan", "2"), ("--tensor-amax", "nan")),
             (("round", "--tensor-amax", "1", "2"), ("--tensor-amax", "nvfp4")),
             (("round", "--format", "mxfp4/te", "2"), ("'te'", "rceil")),
-            (("dot", "--model", "mxf4", "1", "1", "0"), ("mxf4 multiplies blocks", "--input mxfp4")),
-            (("dot", "--model", "mxf4", "--input", "nvfp4", "1", "1", "0"), ("mxf4", "ue4m3", "e8m0")),
-            (("dot", "--model", "mxf4", "--input", "mxfp8_e4m3", "1", "1", "0"), ("mxf4", "fp8_e4m3", "fp4_e2m1")),
+            (("dot", "--order", "mxf4", "1", "1", "0"), ("mxf4 multiplies blocks", "--input mxfp4")),
+            (("dot", "--order", "mxf4", "--input", "nvfp4", "1", "1", "0"), ("mxf4", "ue4m3", "e8m0")),
+            (("dot", "--order", "mxf4", "--input", "mxfp8_e4m3", "1", "1", "0"), ("mxf4", "fp8_e4m3", "fp4_e2m1")),
             (
-                ("dot", "--model", "mxf4nvf4", "--input", "block(fp4_e2m1, 1x8, ue4m3/te, fp32)", "1", "1", "0"),
+                ("dot", "--order", "mxf4nvf4", "--input", "block(fp4_e2m1, 1x8, ue4m3/te, fp32)", "1", "1", "0"),
                 ("each 16 elements of a row", "1 x 8", "a multiple of 16"),
             ),
             (
-                ("dot", "--model", "mxf4nvf4", "--input", "nvfp4,block(fp4_e2m1, 1x16, e8m0/rceil)", "1", "1", "0"),
+                ("dot", "--order", "mxf4nvf4", "--input", "nvfp4,block(fp4_e2m1, 1x16, e8m0/rceil)", "1", "1", "0"),
                 ("scales of one format", "nvfp4 and block(fp4_e2m1, 1x16, e8m0/rceil)"),
             ),
-            (("dot", "--model", "mxf4", "--input", "mxfp4,mxfp4,mxfp4", "1", "1", "0"), ("--input", "two for a and b")),
-            (("dot", "--model", "mxf8f6f4", "--input", "fp8_e4m3", "1", "1", "0"), ("'fp8_e4m3'", "mxfp8_e4m3")),
+            (("dot", "--order", "mxf4", "--input", "mxfp4,mxfp4,mxfp4", "1", "1", "0"), ("--input", "two for a and b")),
+            (("dot", "--order", "mxf8f6f4", "--input", "fp8_e4m3", "1", "1", "0"), ("'fp8_e4m3'", "mxfp8_e4m3")),
             (
-                ("dot", "--model", "mxf4", "--input", "mxfp4", "--output", "fp16", "1", "1", "0"),
+                ("dot", "--order", "mxf4", "--input", "mxfp4", "--output", "fp16", "1", "1", "0"),
                 ("fp32", "--output fp16"),
             ),
-            (("dot", "--model", "mxf4", "--input", "mxfp4", "--tensor-amax", "1", "1", "1", "0"), ("--tensor-amax",)),
-            (("dot", "--model", "mxf4", "--input", "mxfp4", "1", "1"), ("odd number", "2 given")),
+            (("dot", "--order", "mxf4", "--input", "mxfp4", "--tensor-amax", "1", "1", "1", "0"), ("--tensor-amax",)),
+            (("dot", "--order", "mxf4", "--input", "mxfp4", "1", "1"), ("odd number", "2 given")),
         ):
             with self.subTest(words):
                 result = calc(*words)
@@ -203,7 +203,7 @@ class Blocks(unittest.TestCase):
             (("round", "--format", "block(e4m3, 1x32, e8m0/rceil)", "1"), ("e4m3", "240", "448")),
             (("round", "--from", "e4m3", "--format", "e4m3", "1"), ("e4m3", "240", "448")),
             (
-                ("dot", "--model", "fp32_fused", "--input", "e2m1", "--output", "fp32", "1", "1", "0"),
+                ("dot", "--order", "fp32_fused", "--input", "e2m1", "--output", "fp32", "1", "1", "0"),
                 ("e2m1", "3", "fp4_e2m1", "6"),
             ),
         ):

@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
 
 class Dot(unittest.TestCase):
     def answer(self, model, words, *options):
-        result = calc("dot", "--model", model, *options, "--", *words)
+        result = calc("dot", "--order", model, *options, "--", *words)
         self.assertEqual((result.returncode, result.stderr), (0, b""), (model, words))
         return result.stdout.decode().rstrip("\n")
 
@@ -192,7 +192,7 @@ class Dot(unittest.TestCase):
 
     def test_a_stream_of_long_lines(self):
         lines = ["1 " * 5000 + "0x3c00 " * 5000 + "0", "1 1", "", "1 2 0xg", "1 2 0x10000", "2 2 1"]
-        result = calc("dot", "--stdin", "--model", "fp16_sequential", stdin="\n".join(lines).encode())
+        result = calc("dot", "--stdin", "--order", "fp16_sequential", stdin="\n".join(lines).encode())
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stdout.split(b"\n"), [b"0x6800 01", *[b"error"] * 4, b"0x4500 00", b""])
         messages = result.stderr.decode().splitlines()
@@ -223,7 +223,7 @@ class Dot(unittest.TestCase):
             c, d = patterns(folder / f"c_{gpu}_fp32.txt", 2, output), patterns(result_file, 2, output)
             self.assertTrue(len(a) == len(b) == len(c) == len(d) > 0, result_file)
             lines = "".join(" ".join(x + y + z) + "\n" for x, y, z in zip(a, b, c))
-            answers = calc("dot", "--stdin", "--model", f"tensor_core({generations[gpu]})", "--input", form,
+            answers = calc("dot", "--stdin", "--order", f"tensor_core({generations[gpu]})", "--input", form,
                            "--output", output, stdin=lines.encode())
             self.assertEqual(answers.returncode, 0, answers.stderr)
             found = [int(line.split()[0], 16) for line in answers.stdout.decode().splitlines()]
@@ -307,26 +307,26 @@ class Refusals(unittest.TestCase):
             (("add", "1", "2", "--format", "fp16/upp"), ("'upp'", "did you mean 'up'")),
             (("add", "1", "2", "--stdin"), ("--stdin", "leave out '1'")),
             ((), ("OPERATION",)),
-            (("dot", "1", "1", "1"), ("--model", "tensor_core(hopper)")),
-            (("dot", "--model", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
-            (("dot", "--model", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
-            (("dot", "--model", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
-            (("dot", "--model", "matrix_core(cdna2)", "--input", "tf32", "1", "1", "1"), ("fp16, bf16",)),
-            (("dot", "--model", "tensor_core(products=70, bits=25)", "1", "1", "1"), ("between 1 and 64",)),
-            (("dot", "--model", "tensor_core(products=16, bits=25)", "--output", "fp16", "1", "1", "1"),
+            (("dot", "1", "1", "1"), ("--order", "tensor_core(hopper)")),
+            (("dot", "--order", "fp16_sequentiel", "1", "1", "1"), ("did you mean 'fp16_sequential'",)),
+            (("dot", "--order", "tensor_core(pascal)", "1", "1", "1"), ("unknown tensor core 'pascal'",)),
+            (("dot", "--order", "tensor_core(volta)", "--input", "bf16", "1", "1", "1"), ("volta", "bf16")),
+            (("dot", "--order", "matrix_core(cdna2)", "--input", "tf32", "1", "1", "1"), ("fp16, bf16",)),
+            (("dot", "--order", "tensor_core(products=70, bits=25)", "1", "1", "1"), ("between 1 and 64",)),
+            (("dot", "--order", "tensor_core(products=16, bits=25)", "--output", "fp16", "1", "1", "1"),
              ("adds up in fp32",)),
-            (("dot", "--model", "tensor_core(hopper, promote=16)", "--output", "fp16", "1", "1", "1"),
+            (("dot", "--order", "tensor_core(hopper, promote=16)", "--output", "fp16", "1", "1", "1"),
              ("FP32", "fp16")),
-            (("dot", "--model", "tensor_core(hopper, promote=16)", "--input", "fp8_e4m3", "1", "1", "1"),
+            (("dot", "--order", "tensor_core(hopper, promote=16)", "--input", "fp8_e4m3", "1", "1", "1"),
              ("multiple of the 32",)),
-            (("dot", "--model", "tensor_core(hopper)", "--output", "bf16", "1", "1", "1"), ("add up in bf16",)),
-            (("dot", "--model", "bf16_tensor_core(hopper)", "--input", "fp16", "1", "1", "1"),
+            (("dot", "--order", "tensor_core(hopper)", "--output", "bf16", "1", "1", "1"), ("add up in bf16",)),
+            (("dot", "--order", "bf16_tensor_core(hopper)", "--input", "fp16", "1", "1", "1"),
              ("multiplies numbers of bf16, not of fp16",)),
-            (("dot", "--model", "fp16_sequential", "--input", "fp17", "1", "1", "1"), ("unknown format 'fp17'",)),
-            (("dot", "--model", "fp16_sequential", "1", "1"), ("an odd number of operands", "2 given")),
-            (("dot", "--model", "fp16_sequential", "1"), ("1 given",)),
-            (("dot", "--model", "fp16_sequential", "--format", "fp16", "1", "1", "1"), ("--input",)),
-            (("add", "--model", "fp16_sequential", "1", "1"), ("are for dot",)),
+            (("dot", "--order", "fp16_sequential", "--input", "fp17", "1", "1", "1"), ("unknown format 'fp17'",)),
+            (("dot", "--order", "fp16_sequential", "1", "1"), ("an odd number of operands", "2 given")),
+            (("dot", "--order", "fp16_sequential", "1"), ("1 given",)),
+            (("dot", "--order", "fp16_sequential", "--format", "fp16", "1", "1", "1"), ("--input",)),
+            (("add", "--order", "fp16_sequential", "1", "1"), ("are for dot",)),
         ):
             result = calc(*words)
             message = result.stderr.decode()

@@ -219,7 +219,7 @@ class Results(WithFolder):
     def test_list_has_every_kind(self):
         lists = json.loads(self.run_ok("list", "--json"))
         for kind in ("experiments", "policies", "operations", "formats", "block-formats", "scale-rules", "roundings",
-                     "accumulators", "all-reduces", "divisions", "scalers", "models", "datasets", "optimizers",
+                     "orders", "all-reduces", "divisions", "scalers", "models", "datasets", "optimizers",
                      "trackers", "settings"):
             self.assertTrue(lists[kind], kind)
 

@@ -62,6 +62,8 @@ class WrongWords(WithFolder):
             (("replay", "x", "--scaler=1", "--scaling=current"), ["give --scaler", "--scaling", "replay --help"]),
             (("generate", "fish"), ["unknown kind 'fish'", "bash, zsh, man"]),
             (("report", "a b", "--format", "csv"), ["no --format", "type: halfscope report 'a b' --table csv"]),
+            (("calc", "dot", "--model", "tensor_core(hopper)", "1"), ["calc dot --order 'tensor_core(hopper)' 1"]),
+            (("list", "accumulators", "--json"), ["list has no accumulators since 0.1", "type: halfscope list orders --json"]),
             (("memory", "resnet50", "--format=csv"), ["type: halfscope memory resnet50 --table=csv"]),
         ):
             self.refuse(*words, says=says)
@@ -92,8 +94,8 @@ class Generated(WithFolder):
         listed = {kind: [entry["name"] for entry in entries] for kind, entries in lists.items()}
         self.assertEqual(self.complete_word("analyze", "--format", ""), listed["formats"])
         self.assertEqual(self.complete_word("formats", "--format", "mxfp4"), ["mxfp4"])
-        models = [name.replace(" ", "") for name in listed["accumulators"][:-1]]  # not the library's
-        self.assertEqual(self.complete_word("calc", "dot", "--model", ""), models)
+        models = [name.replace(" ", "") for name in listed["orders"][:-1]]  # not the library's
+        self.assertEqual(self.complete_word("calc", "dot", "--order", ""), models)
         self.assertEqual(self.complete_word("replay", "--scaler", ""), [*listed["scalers"], "all"])
         self.assertEqual(self.complete_word("calc", "add", "--rounding", ""), listed["roundings"])
         self.assertEqual(self.complete_word("report", "--table", ""), ["text", "csv", "markdown", "latex", "json"])

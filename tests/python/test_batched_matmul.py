@@ -11,7 +11,7 @@ import pytest
 import halfscope
 from dlpack import bfloat16
 
-MODELS = list(halfscope.list_accumulators().index)
+MODELS = list(halfscope.list_orders().index)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:

@@ -125,7 +125,7 @@ def test_products_of_blocks(unit: str, left: str, right: str) -> None:
     random = np.random.default_rng(2)
     a, b = (random.normal(size=(2, 20, 70)) * 2.0 ** random.integers(-9, 9, (2, 20, 70))).astype(np.float32)
     lines = [" ".join(f"0x{bits:08x}" for bits in [*x.view(np.uint32), *y.view(np.uint32), 0]) for x, y in zip(a, b)]
-    words = [PROGRAM, "calc", "dot", "--model", unit, "--input", f"{left},{right}", "--stdin"]
+    words = [PROGRAM, "calc", "dot", "--order", unit, "--input", f"{left},{right}", "--stdin"]
     answers = subprocess.run(words, input="\n".join(lines), capture_output=True, check=True, text=True).stdout
     theirs = np.array([int(line.split()[0], 16) for line in answers.splitlines()], np.uint32)
     ours = [halfscope.matmul(x, y[:, None], operands=(left, right), accumulate=unit)[0] for x, y in zip(a, b)]

@@ -99,7 +99,7 @@ def test_dot_adds_up_in_half_precision() -> None:
         (((3,), (4,)), "fp32_sequential", "3 and 4 elements"),
         (((3, 1), (3, 1)), "fp32_sequential", "give one axis each"),
         (((), ()), "fp32_sequential", "0 and 0 axes"),
-        (((3,), (3,)), "fp61_sequential", "unknown accumulation model"),
+        (((3,), (3,)), "fp61_sequential", "unknown order"),
     ],
 )
 def test_what_dot_refuses(shapes: tuple, model: str, message: str) -> None:

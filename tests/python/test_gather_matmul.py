@@ -121,7 +121,7 @@ def test_the_first_and_the_last_element_are_in_reach_and_no_other() -> None:
         ({"b": np.ones((3, 1), np.float32)}, ValueError, r"give \(k, n\), for 2 columns k = 2"),
         ({"b": np.ones(2, np.float32)}, ValueError, "^gather_matmul: b of 1 axes"),
         ({"data": np.arange(4)}, TypeError, "^gather_matmul: data: an array of int64"),
-        ({"accumulate": "fp17_fused"}, ValueError, "unknown accumulation model"),
+        ({"accumulate": "fp17_fused"}, ValueError, "unknown order"),
         ({"accumulate": "cublas"}, ValueError, "choose an order that has a name"),
     ],
 )

@@ -14,8 +14,8 @@ import halfscope
 from arrays import RIGHT
 from dlpack import bfloat16
 
-MODELS = list(halfscope.list_accumulators().index)
-OF_TERMS = [name for name, row in halfscope.list_accumulators().iterrows() if row["sums"]]
+MODELS = list(halfscope.list_orders().index)
+OF_TERMS = [name for name, row in halfscope.list_orders().iterrows() if row["sums"]]
 SHAPES = [(1, 1, 1), (3, 0, 2), (0, 4, 2), (5, 31, 1), (7, 257, 9), (33, 70, 65)]
 
 
@@ -130,7 +130,7 @@ def test_every_kind_of_array_is_added_up(kind: str) -> None:
             ValueError,
             r"matmul: shapes \(2, 3, 4\) and \(3, 4, 3\); give axes before the last two that are equal, 1 or missing",
         ),
-        (lambda a: halfscope.matmul(a, a.T, accumulate="fp17_fused"), ValueError, "unknown accumulation model"),
+        (lambda a: halfscope.matmul(a, a.T, accumulate="fp17_fused"), ValueError, "unknown order"),
         (lambda a: halfscope.matmul(a, a.T, accumulate="cublas"), ValueError, "choose an order that has a name"),
         (lambda a: halfscope.matmul(a, [1.0]), TypeError, "^matmul: b: cannot read list"),
         (lambda a: halfscope.matmul(a.astype(float), a), TypeError, "^matmul: a: an array of float64"),

@@ -23,7 +23,7 @@ def listed() -> dict:
     return json.loads(subprocess.run([PROGRAM, "list", "--json"], capture_output=True, check=True).stdout)
 
 
-@pytest.mark.parametrize("kind", ["formats", "accumulators", "scalers"])
+@pytest.mark.parametrize("kind", ["formats", "orders", "scalers"])
 def test_the_tables_are_those_of_halfscope_list(kind: str, listed: dict) -> None:
     table = getattr(halfscope, f"list_{kind}")()
     expected = {entry["name"]: entry["summary"] for entry in listed[kind] if entry["name"] != "cublas"}  # a GPU's alone

@@ -90,12 +90,12 @@ bool is_block_scaled_unit(std::string_view model) {
 
 DotProduct parse_block_dot(const DotOptions& options) {
   if (options.input.empty()) {
-    throw InvalidArgument(fmt::format("{0} multiplies blocks; give --input, as --input {1}", options.model,
-                                      options.model == "mxf4nvf4" ? "nvfp4" : "mxfp4"));
+    throw InvalidArgument(fmt::format("{0} multiplies blocks; give --input, as --input {1}", options.order,
+                                      options.order == "mxf4nvf4" ? "nvfp4" : "mxfp4"));
   }
   if (!options.output.empty() && options.output != "fp32") {
     throw InvalidArgument(
-        fmt::format("{} adds up in fp32; leave out --output {}", options.model, options.output));
+        fmt::format("{} adds up in fp32; leave out --output {}", options.order, options.output));
   }
   const auto names = split_outside_parentheses(options.input, ',');
   if (names.size() > 2) {
@@ -103,7 +103,7 @@ DotProduct parse_block_dot(const DotOptions& options) {
                                       quoted(std::string_view(options.input))));
   }
   const BlockFormat a = parse_block_format(names.front()), b = parse_block_format(names.back());
-  const auto kind = parse_enum<BlockScaledKind>("block-scaled unit", options.model);
+  const auto kind = parse_enum<BlockScaledKind>("block-scaled unit", options.order);
   return {
       .model = {}, .input = fp32, .output = fp32, .blocks = BlockDot{a, b, &block_scaled_unit(kind, a, b)}};
 }

@@ -11,7 +11,7 @@
 
 namespace halfscope {
 
-/// Whether --model names a unit of BlockScaledKind.
+/// Whether --order names a unit of BlockScaledKind.
 [[nodiscard]] bool is_block_scaled_unit(std::string_view model);
 
 /// The unit for the formats of --input, "nvfp4" or "FORMAT_OF_A,FORMAT_OF_B"; words are FP32. Throws

@@ -36,7 +36,7 @@ CalcRequest dot_request(const CalcOptions& options, const CalcOperation& operati
   if (!options.format.empty() || !options.rounding.empty() || !options.overflow.empty() ||
       !options.from.empty()) {
     throw InvalidArgument(
-        "dot takes --model, --input and --output; --format, --from, --rounding and --overflow are for "
+        "dot takes --order, --input and --output; --format, --from, --rounding and --overflow are for "
         "the other operations");
   }
   if (!options.tensor_amax.empty())
@@ -80,9 +80,9 @@ CalcRequest request_of(const CalcOptions& options) {
   const CalcOperation& operation = find_in_table("operation", options.operation, calc_operations());
   if (operation.operands == any_number) return dot_request(options, operation);
   const DotOptions& dot = options.dot;
-  if (!dot.model.empty() || !dot.input.empty() || !dot.output.empty()) {
+  if (!dot.order.empty() || !dot.input.empty() || !dot.output.empty()) {
     throw InvalidArgument(
-        fmt::format("--model, --input and --output are for dot; {} takes --format", operation.name));
+        fmt::format("--order, --input and --output are for dot; {} takes --format", operation.name));
   }
   if (is_block_format_name(options.format)) return block_request(options, operation);
   if (!options.tensor_amax.empty())
@@ -151,17 +151,17 @@ void add_calc_command(CLI::App& app) {
   command->add_option("--rounding", options->rounding, "rounding of the result; nearest_even by default");
   command->add_option("--overflow", options->overflow, "infinity (default) or saturate");
   command->add_option(
-      "--model", options->dot.model,
-      "order of the sum of dot, see 'halfscope list accumulators', or a block-scaled unit: mxf8f6f4, mxf4, "
+      "--order", options->dot.order,
+      "order of the sum of dot, see 'halfscope list orders', or a block-scaled unit: mxf8f6f4, mxf4, "
       "mxf4nvf4; its flags compare the result with the exact sum: 01 differs, 05 overflowed, 10 NaN out of "
       "numbers");
   command->add_option(
       "--input", options->dot.input,
-      "format of a and b of dot, by default the model's; of a block-scaled unit a block format, or "
+      "format of a and b of dot, by default the order's; of a block-scaled unit a block format, or "
       "two with a comma, to which FP32 numbers are brought");
   command->add_option(
       "--output", options->dot.output,
-      "format of c and the result of dot; by default fp32 for a tensor or matrix core, else the model's");
+      "format of c and the result of dot; by default fp32 for a tensor or matrix core, else the order's");
   command->add_option("--seed", options->seed, "seed of stochastic rounding; 0 by default");
   command->add_flag("--stdin", options->from_stdin, "operands from standard input, one operation per line");
   command->callback([options] { calculate(*options); });

@@ -73,14 +73,14 @@ std::uint8_t dot_flags(const DotOperands& x, float result, const FloatFormat& ou
 }
 
 DotProduct parse_dot_product(const DotOptions& options) {
-  if (options.model.empty()) {
+  if (options.order.empty()) {
     throw InvalidArgument(
-        "dot takes --model, one of `halfscope list accumulators`: tensor_core(hopper), say, or a "
+        "dot takes --order, one of `halfscope list orders`: tensor_core(hopper), say, or a "
         "block-scaled "
         "unit: mxf8f6f4, mxf4, mxf4nvf4");
   }
-  if (is_block_scaled_unit(options.model)) return parse_block_dot(options);
-  DotProduct dot{parse_accumulate_model(options.model), {}, fp32};
+  if (is_block_scaled_unit(options.order)) return parse_block_dot(options);
+  DotProduct dot{parse_accumulate_model(options.order), {}, fp32};
   dot.input = options.input.empty() ? dot.model.format : parse_format_option(options.input);
   if (!options.output.empty()) {
     dot.output = parse_format_option(options.output);
@@ -88,8 +88,8 @@ DotProduct parse_dot_product(const DotOptions& options) {
     dot.output = is_matrix_unit(dot) ? dot.model.core.output() : dot.model.format;
   }
   if (!is_matrix_unit(dot)) return dot;
-  if (!options.model.starts_with(name_of(dot.model.order)) && dot.input != dot.model.format) {
-    throw InvalidArgument(fmt::format("{} multiplies numbers of {}, not of {}", options.model,
+  if (!options.order.starts_with(name_of(dot.model.order)) && dot.input != dot.model.format) {
+    throw InvalidArgument(fmt::format("{} multiplies numbers of {}, not of {}", options.order,
                                       to_string(dot.model.format), to_string(dot.input)));
   }
   dot.model.format = dot.input;

@@ -1,4 +1,4 @@
-// `halfscope calc dot`: a dot product as an accumulation model adds it up, its operands and result in formats
+// `halfscope calc dot`: a dot product in the order of a sum, its operands and result in formats
 // of their own.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace halfscope {
 
-/// The words of --model, --input and --output; empty where they are left out.
+/// The words of --order, --input and --output; empty where they are left out.
 struct DotOptions {
-  std::string model, input, output;
+  std::string order, input, output;
 };
 
 /// The values of a line.
@@ -36,9 +36,9 @@ struct DotOperands {
 [[nodiscard]] std::uint8_t dot_flags(const DotOperands& x, float result, const FloatFormat& output,
                                      bool is_exact);
 
-/// The model that `options` ask for. Without --input the operands are numbers of the model's format; without
-/// --output the result is FP32 of a tensor or matrix core, else a number of the model's format. Throws
-/// InvalidArgument for a model that is missing or unknown, and for formats that a tensor or matrix core does
+/// The order that `options` ask for. Without --input the operands are numbers of the order's format; without
+/// --output the result is FP32 of a tensor or matrix core, else a number of the order's format. Throws
+/// InvalidArgument for an order that is missing or unknown, and for formats that a tensor or matrix core does
 /// not have.
 [[nodiscard]] DotProduct parse_dot_product(const DotOptions& options);
 

@@ -71,7 +71,7 @@ constexpr std::array table{
     CalcOperation{"eq", "a = b; invalid for signalling NaN", 2, compared<equal>, truth},
     CalcOperation{"lt", "a < b; invalid for NaN", 2, compared<less>, truth},
     CalcOperation{"le", "a <= b; invalid for NaN", 2, compared<less_equal>, truth},
-    CalcOperation{"dot", "c + a1 b1 + ... + aK bK of the words a1 .. aK b1 .. bK c, as --model adds it up",
+    CalcOperation{"dot", "c + a1 b1 + ... + aK bK of the words a1 .. aK b1 .. bK c, as --order adds it up",
                   any_number, dot_product},
 };
 

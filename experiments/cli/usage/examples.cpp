@@ -48,8 +48,8 @@ constexpr std::array calc_examples{
     "halfscope calc fma 1.5 -2 0.1 --format bf16 --rounding up"sv,
     "halfscope calc round 0x3c01 --from fp16 --format fp8_e4m3"sv,
     "halfscope calc add -- -inf -.5"sv,
-    "halfscope calc dot --model 'tensor_core(hopper)' 1 2 3 0.5 0"sv,
-    "halfscope calc dot --model mxf4nvf4 --input nvfp4 1 2 3 0.5 0 --explain"sv,
+    "halfscope calc dot --order 'tensor_core(hopper)' 1 2 3 0.5 0"sv,
+    "halfscope calc dot --order mxf4nvf4 --input nvfp4 1 2 3 0.5 0 --explain"sv,
     "halfscope calc div --stdin < operands.txt"sv};
 constexpr std::array bench_examples{"halfscope bench"sv, "halfscope bench round_fp16 gemm --json"sv};
 constexpr std::array generate_examples{

@@ -24,6 +24,8 @@ constexpr std::array old_words{
     OldWord{"analyze", "--axis", "formats", "--axis"},
     OldWord{"report", "--format", "report", "--table"},
     OldWord{"memory", "--format", "memory", "--table"},
+    OldWord{"calc", "--model", "calc", "--order"},
+    OldWord{"list", "accumulators", "list", "orders"},
 };
 
 /// The line of `word`, which may have a value behind "=".

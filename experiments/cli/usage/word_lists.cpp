@@ -37,10 +37,10 @@ std::vector<std::string> scaler_names() {
 
 std::vector<WordList> word_lists() {
   const std::vector<std::string> formats = strings(table_names(format_catalogue));
-  std::vector<std::string> accumulators = strings(table_names(accumulate_models));
+  std::vector<std::string> orders = strings(table_names(accumulate_models));
   for (const NamedAccumulateModel& entry : cpu_product_models) {
-    accumulators.emplace_back(entry.name);
-    std::erase(accumulators.back(), ' ');  // one word of a shell
+    orders.emplace_back(entry.name);
+    std::erase(orders.back(), ' ');  // one word of a shell
   }
   const std::vector<std::string> experiments = strings(table_names(experiment_table()));
   std::vector<std::string> tensor_formats = strings(table_names(block_formats));
@@ -52,7 +52,7 @@ std::vector<WordList> word_lists() {
           {"--output", formats},
           {"--rounding", enumerators<Rounding>()},
           {"--overflow", enumerators<Overflow>()},
-          {"--model", accumulators},
+          {"--order", orders},
           {"--scaler", scaler_names()},
           {"--dtype", enumerators<DType>()},
           {"--table", enumerators<TableFormat>()},

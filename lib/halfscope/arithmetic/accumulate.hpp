@@ -49,7 +49,7 @@ struct NamedAccumulateModel {
   std::string_view summary;
 };
 
-/// Models that `halfscope list accumulators` shows; any format's name may stand for fp16 and fp32.
+/// Models that `halfscope list orders` shows; any format's name may stand for fp16 and fp32.
 inline constexpr std::array accumulate_models{
     NamedAccumulateModel{"fp32_sequential", "FP32 partial sum, ascending order"},
     NamedAccumulateModel{"fp32_chunked(256)", "FP32, chunks of 256 terms, then their sums"},

@@ -1,4 +1,4 @@
-// Names of accumulation models.
+// Names of orders of sums.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int most_terms = 1 << 20;
   std::vector<std::string_view> names;
   for (const NamedAccumulateModel& entry : accumulate_models) names.push_back(entry.name);
   for (const NamedAccumulateModel& entry : cpu_product_models) names.push_back(entry.name);
-  throw InvalidArgument(unknown_name("accumulation model", text, names));
+  throw InvalidArgument(unknown_name("order", text, names));
 }
 
 /// A number of terms; `right` says how it is given.
@@ -25,8 +25,7 @@ int parse_terms(std::string_view text, std::string_view digits, std::string_view
   int terms = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), terms);
   if (error != std::errc{} || end != digits.data() + digits.size() || terms < 1 || terms > most_terms) {
-    throw InvalidArgument(
-        fmt::format("accumulation model '{}': give {} of 1 to {} terms", text, right, most_terms));
+    throw InvalidArgument(fmt::format("order '{}': give {} of 1 to {} terms", text, right, most_terms));
   }
   return terms;
 }
@@ -66,15 +65,14 @@ int parse_constant(std::string_view text, const Argument& argument) {
   const char* const end = argument.value.data() + argument.value.size();
   const auto [rest, error] = std::from_chars(argument.value.data(), end, value);
   if (error == std::errc{} && rest == end) return value;
-  throw InvalidArgument(
-      fmt::format("accumulation model '{}': give {}=N, a whole number", text, argument.key));
+  throw InvalidArgument(fmt::format("order '{}': give {}=N, a whole number", text, argument.key));
 }
 
 void parse_result(std::string_view text, std::string_view value, TensorCoreConstants& constants) {
   const Quantizer quantizer = parse_quantizer(value);
   if (quantizer.overflow != Overflow::infinity) {
     throw InvalidArgument(
-        fmt::format("accumulation model '{}': results overflow to infinity; give "
+        fmt::format("order '{}': results overflow to infinity; give "
                     "result=FORMAT/ROUNDING without {}",
                     text, name_of(quantizer.overflow)));
   }
@@ -84,7 +82,7 @@ void parse_result(std::string_view text, std::string_view value, TensorCoreConst
 
 [[noreturn]] void throw_constants(std::string_view text) {
   throw InvalidArgument(
-      fmt::format("accumulation model '{}': give tensor_core(products=16, bits=25, zero=-133, "
+      fmt::format("order '{}': give tensor_core(products=16, bits=25, zero=-133, "
                   "result=fp32/toward_zero); zero, result and promote may be left out",
                   text));
 }
@@ -117,9 +115,8 @@ void parse_generation(std::string_view text, const std::vector<Argument>& argume
   model.core = {parse_enum<TensorCoreGeneration>("tensor core", arguments.front().value)};
   for (const Argument& argument : std::span(arguments).subspan(1)) {
     if (argument.key != "promote") {
-      throw InvalidArgument(
-          fmt::format("accumulation model '{}': give tensor_core({}) or with it promote=128", text,
-                      name_of(model.core.generation)));
+      throw InvalidArgument(fmt::format("order '{}': give tensor_core({}) or with it promote=128", text,
+                                        name_of(model.core.generation)));
     }
     model.chunk = parse_terms(text, argument.value, "promote=N");
   }
@@ -160,7 +157,7 @@ void check_unit(std::string_view text, const AccumulateModel& model) {
       (void)product_step(model);
     }
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("accumulation model '{}': {}", text, error.what()));
+    throw InvalidArgument(fmt::format("order '{}': {}", text, error.what()));
   }
 }
 

@@ -139,7 +139,7 @@ std::string further_words(const FormatComparison& comparison) {
     if (comparison.formats[i].hidden) text += hidden_words(comparison, i);
   if (comparison.left_out == 0) return text;
   const bool is_one = comparison.left_out == 1;
-  return text + fmt::format(" {} tensor{} of one axis {} left out, as no recipe quantizes {}.",
+  return text + fmt::format(" {} tensor{} of one axis {} left out, as no policy quantizes {}.",
                             comparison.left_out, is_one ? "" : "s", is_one ? "is" : "are",
                             is_one ? "it" : "them");
 }

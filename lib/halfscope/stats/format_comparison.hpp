@@ -17,7 +17,7 @@ struct ComparedTensor {
   std::string name;
   MatrixShape matrix{};                     ///< rows run along the axis of the blocks
   std::span<const FormatCounts> formats{};  ///< in the order of the formats
-  /// A norm's weight or a bias, of one axis: no recipe quantizes it, and it is left out of the choice where
+  /// A norm's weight or a bias, of one axis: no policy quantizes it, and it is left out of the choice where
   /// another tensor is not.
   bool is_vector = false;
 };

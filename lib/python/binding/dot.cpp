@@ -15,7 +15,7 @@ namespace {
 constexpr const char* documentation = R"doc(The dot product as a machine adds it up, bit for bit.
 
 a, b: (n), float32, float16 or bfloat16.
-accumulate: a model of `halfscope list accumulators`, such as "fp32_fused", "fp32_sequential", "fp16_sequential",
+accumulate: one of `halfscope list orders`, such as "fp32_fused", "fp32_sequential", "fp16_sequential",
     "fp16_chunked(64)", "fp32_pairwise", "tensor_core(hopper)", "bf16_tensor_core(ampere)". A tensor core rounds a
     and b to its operands' format first.
 start: what the sum starts from.

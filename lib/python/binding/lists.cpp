@@ -1,4 +1,4 @@
-// Tables of formats and of accumulation models, for halfscope.list_formats and halfscope.list_accumulators.
+// Tables of formats and of orders of sums, for halfscope.list_formats and halfscope.list_orders.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
@@ -85,7 +85,7 @@ void bind_lists(nb::module_& module) {
              "the two of "
              "BinadeEdges, the smaller one first.");
   module.def("accumulator_table", accumulators, nb::sig("def accumulator_table() -> list[dict[str, object]]"),
-             "The accumulation models with a name: a summary, and whether they add up single terms too.");
+             "The orders of sums with a name: a summary, and whether they add up single terms too.");
 }
 
 }  // namespace halfscope::python

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from halfscope.explorer import Explorer, explore
     from halfscope.format_comparison import FormatComparison, compare_formats
     from halfscope.replays import Replay, replay
-    from halfscope.tables import list_accumulators, list_formats, list_scalers
+    from halfscope.tables import list_formats, list_orders, list_scalers
 
     __version__: str
 
@@ -52,8 +52,8 @@ __all__ = [
     "dot",
     "encode",
     "explore",
-    "list_accumulators",
     "list_formats",
+    "list_orders",
     "list_scalers",
     "lost_updates",
     "matmul",
@@ -77,8 +77,8 @@ _MODULES = {
     "decode": "encoding",
     "encode": "encoding",
     "explore": "explorer",
-    "list_accumulators": "tables",
     "list_formats": "tables",
+    "list_orders": "tables",
     "list_scalers": "tables",
     "matmul": "arithmetic",
     "replay": "replays",
@@ -86,8 +86,12 @@ _MODULES = {
     "sum": "arithmetic",
 }
 
+_OLD = {"list_accumulators": "list_orders"}  # until 0.2
+
 
 def __getattr__(name: str) -> object:
+    if name in _OLD:
+        raise AttributeError(f"halfscope has no {name} since 0.1; call halfscope.{_OLD[name]}")
     if name not in ("__version__", *__all__):
         raise AttributeError(f"module 'halfscope' has no attribute '{name}'")
     try:

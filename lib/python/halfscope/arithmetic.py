@@ -26,20 +26,20 @@ Tensor = TypeVar("Tensor", bound=SupportsDLPack)
 
 @overload
 def round(
-    array: NDArray[Any], quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
+    array: NDArray[Any], format: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
 ) -> NDArray[np.float32]: ...
 @overload
 def round(
-    array: Tensor, quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
+    array: Tensor, format: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
 ) -> Tensor: ...
 def round(
-    array: Any, quantizer: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
+    array: Any, format: str, *, axis: int = -1, seed: int = 0, step: int = 0, straight_through: bool = False
 ) -> Any:
     """Rounds every element to a format, with a scale for each block where the format has blocks.
 
     array: any shape, float32, float16 or bfloat16; NumPy, PyTorch, JAX (CPU), or what speaks DLPack, which becomes
         NumPy's. A CUDA tensor of PyTorch where the package was built with CUDA.
-    quantizer: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero"; or a
+    format: "FORMAT[/ROUNDING][/OVERFLOW]", such as "fp16", "fp8_e4m3/stochastic/saturate", "e5m7/toward_zero"; or a
         block format, "NAME[/RULE][/ROUNDING]", such as "mxfp8_e4m3", "mxfp4/floor", "nvfp4", "fp8_128x128".
     axis: the one along which blocks run; tiles have their rows along all other axes. A last block that the array does
         not fill counts as if zeros followed.
@@ -48,12 +48,12 @@ def round(
 
     Returns a float32 array of the same shape and framework, which holds the numbers of any format exactly.
     Raises TypeError for float64 (rounding twice is not rounding), integers and what is no array; ValueError for an
-    unknown quantizer, an axis that the array does not have, arrays in a GPU's memory that is out of reach or shall have
+    unknown format, an axis that the array does not have, arrays in a GPU's memory that is out of reach or shall have
     blocks, and for a tensor that needs a gradient unless straight_through.
     """
-    note_look_alike(quantizer)
+    note_look_alike(format)
     if not _needs_gradient(array):
-        return _core.round(array, quantizer, axis=index(axis), seed=seed, step=step)
+        return _core.round(array, format, axis=index(axis), seed=seed, step=step)
     if not straight_through:
         raise ValueError(
             "round: the tensor needs a gradient, and rounding has none; give straight_through=True to pass it on "
@@ -61,7 +61,7 @@ def round(
         )
     from halfscope.straight_through import StraightThrough
 
-    return StraightThrough.apply(array, quantizer, index(axis), seed, step)
+    return StraightThrough.apply(array, format, index(axis), seed, step)
 
 
 @overload
@@ -78,7 +78,7 @@ def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused", operands: str | tu
     a: (..., k), b: (k, n); or a: (..., m, k), b: (..., k, n), whose axes before the last two broadcast as NumPy's do.
         float32, float16 or bfloat16, in CPU memory. float32 matrices are read where they lie if one of their two axes
         is contiguous, as in transposed views and slices; others are copied first.
-    accumulate: one of `list_accumulators`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
+    accumulate: one of `list_orders`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
         A tensor core rounds a and b to its operands' format first. Or a block-scaled tensor core of Blackwell,
         "mxf8f6f4", "mxf4" or "mxf4nvf4", for a (..., k), b (k, n) and `operands` with blocks along k: it multiplies
         codes and scales, and the sums are multiplied by both tensor scales in FP32.
@@ -112,7 +112,7 @@ def sum(array: Any, axis: int | None = None, *, accumulate: str = "fp32_sequenti
 
     array: any shape, float32, float16 or bfloat16, in CPU memory.
     axis: the one that is summed, from the front or, negative, from the back; None for all elements in row-major order.
-    accumulate: one of `list_accumulators` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
+    accumulate: one of `list_orders` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
 
     Returns float32 of the array's framework without that axis; a float for None. Raises ValueError for an axis that the
     array does not have, an unknown model or one of products alone, and tensors that need a gradient; TypeError as

@@ -10,7 +10,7 @@ import pandas as pd
 
 from halfscope import dot
 
-# Models of `halfscope list accumulators`, by what a reader calls them.
+# Models of `halfscope list orders`, by what a reader calls them.
 GENERATIONS = {
     "V100": "tensor_core(volta)",
     "T4": "tensor_core(turing)",

@@ -1,4 +1,4 @@
-"""Formats, accumulation models and loss scalers by name, from the tables of `halfscope list`."""
+"""Formats, orders of sums and loss scalers by name, from the tables of `halfscope list`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def list_formats() -> pd.DataFrame:
     return frame(_core.format_table()).set_index("format")
 
 
-def list_accumulators() -> pd.DataFrame:
-    """The accumulation models of `dot`, `matmul` and `sum`; another format may stand for fp16 and fp32.
+def list_orders() -> pd.DataFrame:
+    """The orders of `dot`, `matmul` and `sum`; another format may stand for fp16 and fp32.
 
     Columns: summary; sums, whether `sum` takes it: the others add up products only.
     """
-    return frame(_core.accumulator_table()).set_index("accumulator")
+    return frame(_core.accumulator_table()).rename(columns={"accumulator": "order"}).set_index("order")
 
 
 def list_scalers() -> pd.DataFrame:

@@ -340,7 +340,7 @@ def test_products_that_no_recipe_names_are_no_candidates() -> None:
     model, optimizer, right = products_of_one_layer("forward")
     with emulate(model, "bf16", optimizer=optimizer) as emulated:
         right()
-    with pytest.raises(ValueError, match="no operands formats of their own; give a recipe"):
+    with pytest.raises(ValueError, match="no operands formats of their own; give one that does"):
         emulated.bisect(right, units="products")
     with emulate(model, "mxfp4", optimizer=optimizer) as emulated:
         right()

@@ -59,18 +59,18 @@ def emulate(
 
     Every operation of the model's forward and backward pass, and of the optimizer's step, is computed exactly as
     hardware of these formats would: operands and results are rounded to the format of their role, matrix products and
-    convolutions are summed in the order of a model. The rest of the loop, such as the loss, is FP32.
+    convolutions are summed in a named order. The rest of the loop, such as the loss, is FP32.
 
-    policy: a name of `halfscope list policies`, recipes such as "mxfp8" and "nvfp4" too; a format such as "bf16" or
-        "fp8_e4m3" for the tensors of the network beside FP32 master weights; or a mapping of roles (weight, activation,
-        activation_gradient, weight_gradient, master_weight, optimizer_state) to formats. Tensors that are FP16 or BF16
-        already keep that type.
+    policy: a name of `halfscope list policies`, such as "mxfp8" and "nvfp4", which have formats of operands; a
+        format such as "bf16" or "fp8_e4m3" for the tensors of the network beside FP32 master weights; or a mapping of
+        roles (weight, activation, activation_gradient, weight_gradient, master_weight, optimizer_state) to formats.
+        Tensors that are FP16 or BF16 already keep that type.
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
-    accumulate: the order of products, as `halfscope list accumulators` has them, or "pytorch" for PyTorch's own FP32
+    accumulate: the order of products, as `halfscope list orders` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
-    rules: by pattern of module names, as in a shell, another format, a recipe, or a mapping of roles, also
+    rules: by pattern of module names, as in a shell, another format, a policy, or a mapping of roles, also
         "accumulate", "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
         keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
         call of mlp.
@@ -87,7 +87,7 @@ def emulate(
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
     zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
 
-    Raises ValueError for an unknown policy, format or accumulation model and for a rule that matches no module;
+    Raises ValueError for an unknown policy, format or order of a sum and for a rule that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
     """
     parsed = Policy(policy, accumulate, rules or {}, reductions)
@@ -204,7 +204,7 @@ class Emulation(Reported):
         )
         words = "" if found.wire is None else found.wire.words()
         zeros = [] if found.zeros is None else found.zeros.words()
-        left = f"The recipe leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
+        left = f"The policy leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
         operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
         text = " ".join(filter(None, [text, *operands, *found.tally.scaler.words(), words, *zeros]))
         return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
@@ -236,7 +236,7 @@ class Emulation(Reported):
         return self._found.zeros
 
     def operands(self) -> OperandTable:
-        """Operands of products in the formats of a recipe, such as "nvfp4": their counts by layer and operand.
+        """Operands of products in the formats of a policy, such as "nvfp4": their counts by layer and operand.
 
         "forward.left" is x of y = x w, "forward.right" w; data_gradient has dy and w, weight_gradient dy and x. Counts
         are of all training steps. Empty under policies without formats of operands.
@@ -315,7 +315,7 @@ class Emulation(Reported):
         units: of the candidates. "layers": modules that compute something, "" for the model's own operations;
             "operations": layers of PyTorch's, and each operation of other modules; "kinds": all softmaxes, all norms,
             all products ... of the model. Also "(stored weights)" and "(optimizer state)" where these are narrow.
-            "products": forward, data_gradient and weight_gradient of each layer that a recipe gives formats of
+            "products": forward, data_gradient and weight_gradient of each layer that a policy gives formats of
             operands, as "forward@fc1"; they keep the formats of their roles.
         layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(rules=)` has them.
         within: of a number, how far above that of FP32 it may be, relative to that.

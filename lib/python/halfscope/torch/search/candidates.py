@@ -63,7 +63,7 @@ class Candidates:
         """Products by module in the order of the model, as "forward@fc1"."""
         if not self._products:
             raise ValueError(
-                f"bisect: the policy {self._policy.name} gives no operands formats of their own; give a recipe, "
+                f"bisect: the policy {self._policy.name} gives no operands formats of their own; give one that does, "
                 "such as nvfp4, or other units than products"
             )
         order = list(self._modules)
