@@ -34,7 +34,7 @@ class QuantizerWords {
       quantizer.overflow = *overflow;
       overflow_given_ = true;
     } else if (rounding || find_enum<Overflow>(word)) {
-      throw InvalidArgument(fmt::format("quantizer '{}' gives more than one {}", text_,
+      throw InvalidArgument(fmt::format("format '{}' gives more than one {}", text_,
                                         rounding ? "rounding" : "overflow policy"));
     } else {
       std::vector<std::string_view> names(enum_names<Rounding>.begin(), enum_names<Rounding>.end());
@@ -55,8 +55,8 @@ class QuantizerWords {
     const bool is_number =
         error == std::errc{} && std::string_view(end, digits.data() + digits.size()) == ")";
     if (is_number && digits.front() != '0' && bits >= 1 && bits <= most_random_bits) return bits;
-    throw InvalidArgument(fmt::format("quantizer '{}': stochastic(N) takes N random bits from 1 to {}", text_,
-                                      most_random_bits));
+    throw InvalidArgument(
+        fmt::format("format '{}': stochastic(N) takes N random bits from 1 to {}", text_, most_random_bits));
   }
 
   std::string_view text_;
@@ -82,7 +82,7 @@ Quantizer parse_quantizer(std::string_view text) {
     rest = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
     return word;
   };
-  if (text.ends_with('/')) throw InvalidArgument(fmt::format("quantizer '{}' ends in '/'", text));
+  if (text.ends_with('/')) throw InvalidArgument(fmt::format("format '{}' ends in '/'", text));
   Quantizer quantizer{parse_format(take_word())};
   for (QuantizerWords words(text); !rest.empty();) words.apply(take_word(), quantizer);
   return quantizer;

@@ -20,7 +20,7 @@ PrecisionPolicy with_tensors_in(const FloatFormat& format) {
   return policy;
 }
 
-/// Layers whose products a recipe leaves in the roles' formats: the heads of language models.
+/// Layers whose products policies of operands leave in the roles' formats: the heads of language models.
 constexpr std::array recipe_heads{"output", "head", "masked_words*"};
 
 /// FP32 parameters, and operations in `format` as a column of the table says.

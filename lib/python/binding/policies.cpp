@@ -13,9 +13,9 @@ namespace nb = nanobind;
 namespace {
 
 constexpr const char* policies_documentation =
-    R"doc(The policies with a name: of each a summary, the quantizer of every role, the model of its products, the
+    R"doc(The policies with a name: of each a summary, the format of every role, the order of its products, the
 storage of parameters ("reduced" or "fp32"), whether those of batch norm stay FP32, its operations by list, and the
-rules of its products' operands, which recipes have; and how updates are added to weights in a narrow format.)doc";
+formats of its products' operands; and how updates are added to weights in a narrow format.)doc";
 
 nb::dict roles_of(const PrecisionPolicy& policy) {
   nb::dict roles;

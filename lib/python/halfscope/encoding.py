@@ -73,7 +73,7 @@ def encode(array: Any, format: str, *, axis: int = -1, seed: int = 0, step: int 
     """The codes of an array in a format, and the scales of its blocks.
 
     array: any shape, float32, float16 or bfloat16, in CPU memory; NumPy, PyTorch, JAX, or what speaks DLPack.
-    format: a quantizer as `round` takes it, or a block format: "mxfp8_e4m3", "mxfp4/floor", "nvfp4",
+    format: one as `round` takes it, or a block format: "mxfp8_e4m3", "mxfp4/floor", "nvfp4",
         "block(fp8_e4m3, 1x64, e8m0/rceil)". A block's elements saturate.
     axis: the one along which blocks run. A last block that the array does not fill counts as if zeros followed.
     seed, step: which random numbers stochastic rounding draws.

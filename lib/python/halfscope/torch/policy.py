@@ -87,7 +87,7 @@ class Policy:
         return "fp16" if found == FP32 else found
 
     def leaving(self, modules: list[str]) -> Policy:
-        """The same whose recipe leaves the products of `modules`, by name, in the formats of their roles."""
+        """The same that leaves the products of `modules`, by name, in the formats of their roles."""
         other = object.__new__(Policy)
         rules = "".join(f", *=role@{name}" for name in modules)
         formats = replace(self._formats, operands=f"{self._formats.operands}{rules}")
@@ -175,12 +175,12 @@ def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str]
 
 
 def _formats_of(row: Mapping[str, Any]) -> Formats:
-    """Formats in a line of the table of policies; a recipe has operands, and sums that go with them."""
-    recipe = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
-    return Formats(**row["roles"], **recipe)
+    """Formats in a line of the table of policies; some have operands, and sums that go with them."""
+    operands = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
+    return Formats(**row["roles"], **operands)
 
 
-def _recipes() -> dict[str, Formats]:
+def _policies_of_operands() -> dict[str, Formats]:
     """Policies by name whose operands have formats of their own."""
     return {row["policy"]: _formats_of(row) for row in _core.policy_table() if row["operands"]}
 
@@ -193,11 +193,11 @@ def _roles(given: Mapping[str, Any], where: str) -> Formats:
 
 
 def _changes(glob: str, change: Any) -> dict[str, str]:
-    """A rule's: a format for all tensors of the modules, a recipe, or a mapping of roles, and of the orders of sums."""
+    """A rule's: a format for all tensors of the modules, a policy, or a mapping of roles, and of the orders of sums."""
     if isinstance(change, str):
-        recipe = _recipes().get(change)
-        if recipe is not None:
-            return {**{role: getattr(recipe, role) for role in TENSOR_ROLES}, **_of_operands(recipe)}
+        policy = _policies_of_operands().get(change)
+        if policy is not None:
+            return {**{role: getattr(policy, role) for role in TENSOR_ROLES}, **_of_operands(policy)}
         return {**dict.fromkeys(TENSOR_ROLES, _quantizer(change)), **_of_operands(Formats())}
     if not isinstance(change, Mapping):
         raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")

@@ -51,7 +51,7 @@ class OperandBook:
     def end_step(self, group: Any = None) -> None:
         """Makes the delayed scales of the next step from the largest magnitudes of all ranks of `group`, if any."""
         delayed = {key: cast for key, cast in self.casts.items() if cast.is_delayed}
-        if group is not None and delayed:  # a recipe gives all ranks such scales, or none
+        if group is not None and delayed:  # a policy gives all ranks such scales, or none
             for others in _of_all_ranks({key: cast.amax for key, cast in delayed.items()}, group):
                 for key, amax in others.items():
                     self.cast(*key).raise_amax(amax)

@@ -29,7 +29,7 @@ See = Callable[[torch.Tensor, str, int, int], torch.Tensor]
 
 
 def heads_of(model: torch.nn.Module) -> list[str]:
-    """Heads of language models, which recipes leave out.
+    """Heads of language models, which policies of operands leave out.
 
     They are linear layers that share an embedding's weight, and the last one, if it has an output for each entry of an
     embedding.
