@@ -31,7 +31,7 @@ class Format:
     @classmethod
     def of(cls, name: str) -> Format:
         """Raises ValueError for an unknown format, and for one of blocks."""
-        found = describe(_element(name))
+        found = describe(element_of(name))
         return cls(
             name, int(found["exponent_bits"]), int(found["mantissa_bits"]) + 1,
             float(found["largest"]), float(found["smallest_normal"]), float(found["smallest"]),
@@ -39,7 +39,7 @@ class Format:
 
     @property
     def label(self) -> str:
-        return label(_element(self.name))
+        return label(element_of(self.name))
 
     @property
     def has_range_of_fp32(self) -> bool:
@@ -78,17 +78,21 @@ def describe(format: str) -> dict[str, Any]:
     return _core.describe_format(format)
 
 
+@cache
+def element_of(name: str) -> str:
+    """The format of "fp8_e4m3/stochastic", without its rounding and what overflow does.
+
+    Raises ValueError for an unknown format, and for one of blocks.
+    """
+    return str(_core.describe_quantizer(name)["format"])
+
+
 def is_in_blocks(format: str) -> bool:
     """Whether it is the name of a block format, whose blocks have scales of their own."""
     try:
         return _core.encode(np.zeros(1, np.float32), format)[1] is not None
     except ValueError:
         return False
-
-
-def _element(name: str) -> str:
-    """The format, without its rounding."""
-    return name.partition("/")[0]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from halfscope.formats import label
+from halfscope.formats import element_of, label
 from halfscope.reporting import Finding
 from halfscope.torch.counts.histograms import StalledWeights
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
@@ -58,7 +58,7 @@ def _flushed(book: Book) -> str:
     parts = []
     for role in ROLES:
         if role in by_role:
-            names = {label(total.quantizer.partition("/")[0]) for total in by_role[role]}
+            names = {label(element_of(total.quantizer)) for total in by_role[role]}
             parts.append(f"{percent(_share(by_role[role]))} of the {_PLURALS[role]} ({', '.join(sorted(names))})")
     return f"rounding flushed {'; '.join(parts)}"
 
@@ -82,7 +82,7 @@ def _tf32(policy: Policy) -> list[str]:
 
 def _fp8(policy: Policy, book: Book) -> list[str]:
     """How trainings use 8 bits, where a policy has them for every tensor and that overflowed."""
-    activation = policy.base.activation.partition("/")[0]
+    activation = element_of(policy.base.activation)
     if book.first_overflow is None or not activation.startswith("fp8"):
         return []
     return [
@@ -139,7 +139,7 @@ def _updates(policy: Policy, book: Book) -> list[str]:
     if not book.nonzero_updates:
         return []
     share = book.lost_updates / book.nonzero_updates
-    stored = label(policy.base.master_weight.partition("/")[0])
+    stored = label(element_of(policy.base.master_weight))
     if "stochastic" in policy.base.master_weight:
         return [
             f"{stored} weights did not move in {percent(share)} of the updates; stochastic rounding makes up for "

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from halfscope.formats import element_of
 from halfscope.torch.emulate.arithmetic.attention import Way
 from halfscope.torch.emulate.mode import EmulatedArithmetic
 from halfscope.torch.emulate.parameters import Parameters
@@ -75,7 +76,7 @@ class OwnCasts(TorchFunctionMode):
         """Type of 16 bits that stands for the activations' format; None for other formats."""
         quantizer = place.formats.activation
         if quantizer not in self._types:
-            self._types[quantizer] = TYPES.get(quantizer.partition("/")[0])
+            self._types[quantizer] = TYPES.get(element_of(quantizer))
         return self._types[quantizer]
 
     def _answer(self, tensor: Any, place: Place, narrow: torch.dtype) -> Any:

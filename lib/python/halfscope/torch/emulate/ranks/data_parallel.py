@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.formats import label
+from halfscope.formats import element_of, label
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.policy import FP32
 from halfscope.torch.tensors.elements import lies_without_gaps
@@ -55,7 +55,7 @@ class Wire:
 
     def words(self) -> str:
         ranks = self._ranks
-        format = label(self._quantizer.partition("/")[0])
+        format = label(element_of(self._quantizer))
         if self._quantizer == FP32:
             return f"The gradients of {ranks} ranks were added up in FP32."
         return f"The gradients of {ranks} ranks were sent in {format}, and their sum was rounded once{hops(ranks)}."

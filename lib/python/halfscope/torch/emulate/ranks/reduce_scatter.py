@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from halfscope.formats import label
+from halfscope.formats import element_of, label
 from halfscope.torch.emulate.book import REDUCED
 from halfscope.torch.emulate.casts import Caster
 from halfscope.torch.emulate.ranks.data_parallel import hops
@@ -76,7 +76,7 @@ class ReduceScatter:
 
     def _format_of(self, sent: torch.Tensor) -> str:
         if sent.dtype is torch.float32:
-            return self._quantizer.partition("/")[0]
+            return element_of(self._quantizer)
         return HALF.get(sent.dtype, str(sent.dtype).removeprefix("torch."))
 
     def words(self) -> str:
@@ -100,7 +100,7 @@ def divisors(quantizer: str, ranks: int) -> tuple[float, float]:
 
     FP16 and narrower formats are divided by a power of two near the root of the ranks before, by the rest after.
     """
-    if quantizer.partition("/")[0] in ("bf16", FP32):
+    if element_of(quantizer) in ("bf16", FP32):
         return float(ranks), 1.0
     before = 1
     while ranks % before == 0 and ranks / before > before:

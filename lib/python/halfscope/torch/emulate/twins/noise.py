@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from halfscope.formats import element_of
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.marks import Mark
 from halfscope.torch.events.observer import Twin
@@ -108,7 +109,7 @@ class Noise(Counterparts, Twin):
 
     def _rounded(self, tensor: torch.Tensor, quantizer: str, key: int) -> torch.Tensor:
         """The same tensor gets the same random numbers."""
-        format, seed = quantizer.partition("/")[0], self._seed_of(key)
+        format, seed = element_of(quantizer), self._seed_of(key)
         exact = tensor.detach().float().contiguous()
         rounded = device_of(exact).round(exact, f"{format}/stochastic/saturate", seed=seed, step=self._step)
         return torch.where(exact.isfinite(), rounded, exact)  # infinities of a mask stay
