@@ -65,6 +65,8 @@ class WrongWords(WithFolder):
             (("calc", "dot", "--model", "tensor_core(hopper)", "1"), ["calc dot --order 'tensor_core(hopper)' 1"]),
             (("list", "accumulators", "--json"), ["list has no accumulators since 0.1", "type: halfscope list orders --json"]),
             (("memory", "resnet50", "--format=csv"), ["type: halfscope memory resnet50 --table=csv"]),
+            (("report", "out", "--format", "table"), ["type: halfscope report out --table text"]),
+            (("memory", "--format=table", "resnet50"), ["type: halfscope memory --table=text resnet50"]),
         ):
             self.refuse(*words, says=says)
         self.assertEqual(halfscope("calc", "add", "--", "1", "-.5").stdout, "0x3800 00\n")

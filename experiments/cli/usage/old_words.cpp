@@ -17,13 +17,14 @@ namespace {
 struct OldWord {
   std::string_view command, word;
   std::string_view new_command, new_word;
+  std::string_view value{}, new_value{};  // one that has a new name too
 };
 constexpr std::array old_words{
     OldWord{"analyze", "--formats", "formats", "--format"},
     OldWord{"analyze", "--max-error", "formats", "--max-error"},
     OldWord{"analyze", "--axis", "formats", "--axis"},
-    OldWord{"report", "--format", "report", "--table"},
-    OldWord{"memory", "--format", "memory", "--table"},
+    OldWord{"report", "--format", "report", "--table", "table", "text"},
+    OldWord{"memory", "--format", "memory", "--table", "table", "text"},
     OldWord{"calc", "--model", "calc", "--order"},
     OldWord{"list", "accumulators", "list", "orders"},
 };
@@ -36,9 +37,16 @@ const OldWord* find_old(std::string_view command, std::string_view word) {
   return found == old_words.end() ? nullptr : found;
 }
 
-std::string new_word(std::string_view command, const std::string& word) {
+/// `word` as it is to be typed, behind the word `before`.
+std::string new_word(std::string_view command, const std::string& before, const std::string& word) {
   const OldWord* const old = find_old(command, word);
-  return shell_word(old == nullptr ? word : std::string(old->new_word) + word.substr(old->word.size()));
+  const OldWord* const option = find_old(command, before);
+  if (option != nullptr && option->word == before && !option->value.empty() && option->value == word)
+    return std::string(option->new_value);
+  if (old == nullptr) return shell_word(word);
+  const std::string given = word.substr(old->word.size());
+  const bool is_old = !old->value.empty() && given == "=" + std::string(old->value);
+  return shell_word(std::string(old->new_word) + (is_old ? "=" + std::string(old->new_value) : given));
 }
 
 }  // namespace
@@ -50,7 +58,7 @@ void refuse_old_words(const std::vector<std::string>& words) {
   if (first == words.end()) return;
   const OldWord& old = *find_old(command, *first);
   std::string line = fmt::format("halfscope {}", old.new_command);
-  for (std::size_t i = 1; i < words.size(); ++i) line += " " + new_word(command, words[i]);
+  for (std::size_t i = 1; i < words.size(); ++i) line += " " + new_word(command, words[i - 1], words[i]);
   throw InvalidArgument(fmt::format("{} has no {} since 0.1; type: {}", command, old.word, line));
 }
 
