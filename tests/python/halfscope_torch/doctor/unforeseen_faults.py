@@ -167,7 +167,7 @@ def _by_small_maximum(rng: random.Random) -> list[str]:
 
 
 def _polynomial(rng: random.Random) -> list[str]:
-    a = rng.choice([5.0, 6.0])
+    a = rng.choice([6.6, 7.0])
     return [f"x = torch.tanh(h) * {a}", "p = x**6 - 15 * x**4 + 45 * x**2 - 15", f"h = h + p / {a**6:.1f}"]
 
 
