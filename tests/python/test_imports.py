@@ -41,7 +41,7 @@ ROOMS = {
         "wrapping",
     },
     "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
-    "sensitivity": {"device", "emulate", "operations", "steps", "tensors", "words"},
+    "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip
 COMMON = {"private"}  # every room may import these

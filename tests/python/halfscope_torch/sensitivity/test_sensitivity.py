@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[tuple, dict[str, Any], type[Exception], str]] = {
     "loss": ((MODEL, [X], ["bf16"], "hinge"), {}, ValueError, "loss='hinge': labels are drawn from a distribution"),
     "function": ((MODEL, [X], ["bf16"], lambda z: z.sum()), {}, ValueError, "labels are drawn from a distribution"),
     "weighted": ((MODEL, [X], ["bf16"], nn.CrossEntropyLoss(torch.ones(4))), {}, ValueError, "labels are drawn"),
-    "labels": ((MODEL, [(X, X)]), {}, TypeError, "labels are drawn, not read: give call=lambda model, batch"),
+    "labels": ((MODEL, [(X, X)]), {}, TypeError, "labels are not read: give call=lambda model, batch"),
     "type of batch": ((MODEL, ["x"]), {}, TypeError, "a batch is a str; give tensors, or call="),
     "output": ((Outputs(lambda z: None), [X]), {}, TypeError, "the model returns a NoneType; give call="),
     "half": ((nn.Linear(8, 4).bfloat16(), [X.bfloat16()]), {}, TypeError, "bfloat16; give model.float"),

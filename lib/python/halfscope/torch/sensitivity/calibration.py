@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from halfscope.torch.sensitivity.loss_families import Family
-from halfscope.torch.steps.snapshot import RandomNumbers
+from halfscope.torch.steps.evaluation import batches_of, evaluating, kind_of, output_of
 
+ENOUGH = "four or more"  # batches
 Call = Callable[[torch.nn.Module, Any], Any]
 
 
@@ -27,15 +28,17 @@ class Calibration:
 
     def with_batches(self, batches: Iterable[Any]) -> Calibration:
         """The same model on other batches. Raises ValueError without any."""
-        return Calibration(self.model, batches_of(batches, "choose: held_out"), self.family, self.call, self.mask)
+        return Calibration(
+            self.model, batches_of(batches, "choose: held_out", ENOUGH), self.family, self.call, self.mask
+        )
 
     def output(self, batch: Any) -> torch.Tensor:
         """(sequences, ...) of floats. Raises TypeError for another output, ValueError for one that is not finite."""
-        result = _called(self.model, batch) if self.call is None else self.call(self.model, batch)
+        result = output_of(self.model, batch, "sensitivity") if self.call is None else self.call(self.model, batch)
         output = _tensor_of(result)
         if not isinstance(output, torch.Tensor) or not output.is_floating_point() or output.dim() < 2:
             raise TypeError(
-                f"sensitivity: the model returns {_kind(result)}; give call=lambda model, batch: ... that returns a "
+                f"sensitivity: the model returns {kind_of(result)}; give call=lambda model, batch: ... that returns a "
                 "tensor (sequences, ..., classes)"
             )
         if output.dtype is not torch.float32:
@@ -59,55 +62,9 @@ class Calibration:
         axis = getattr(self.family, "axis", None)
         return gradient * (terms if axis is None else terms.unsqueeze(axis))
 
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
+    def evaluating(self) -> AbstractContextManager[None]:
         """Evaluation mode, weights without gradients, and afterwards modes and random numbers as before."""
-        modes = [(module, module.training) for module in self.model.modules()]
-        needing = [weight for weight in self.model.parameters() if weight.requires_grad]
-        random = RandomNumbers.now()
-        try:
-            self.model.eval()
-            for weight in needing:
-                weight.requires_grad_(False)
-            yield
-        finally:
-            for module, mode in modes:
-                module.training = mode
-            for weight in needing:
-                weight.requires_grad_(True)
-            random.restore()
-
-
-def batches_of(batches: Iterable[Any], what: str) -> tuple[Any, ...]:
-    """Raises TypeError for a single tensor or mapping, ValueError without a batch."""
-    if isinstance(batches, (torch.Tensor, Mapping)):
-        raise TypeError(f"{what} is {_kind(batches)}; give a list of batches, as [batch]")
-    found = tuple(batches)
-    if not found:
-        raise ValueError(f"{what} has no batch; give four or more, of data that the model is to run on")
-    return found
-
-
-def _called(model: torch.nn.Module, batch: Any) -> Any:
-    """A tensor, a mapping of arguments by name, or a tuple of them."""
-    if isinstance(batch, torch.Tensor):
-        return model(batch)
-    if isinstance(batch, Mapping):
-        return model(**batch)
-    if isinstance(batch, (tuple, list)):
-        try:
-            return model(*batch)
-        except TypeError as error:
-            if "positional argument" not in str(error):
-                raise
-            raise TypeError(
-                f"sensitivity: a batch has {len(batch)} parts, and the model takes fewer ({error}); labels are drawn, "
-                "not read: give call=lambda model, batch: model(batch[0])"
-            ) from None
-    raise TypeError(
-        f"sensitivity: a batch is {_kind(batch)}; give tensors, or call=lambda model, batch: ... that returns "
-        "the output"
-    )
+        return evaluating(self.model)
 
 
 def _tensor_of(result: Any) -> Any:
@@ -117,9 +74,3 @@ def _tensor_of(result: Any) -> Any:
     if isinstance(result, torch.Tensor):
         return result
     return getattr(result, "logits", None)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"a tensor {tuple(value.shape)} of {value.dtype}"
-    return f"a {type(value).__name__}"

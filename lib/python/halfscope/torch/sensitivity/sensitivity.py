@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from halfscope.torch.emulate.emulation import check_model
-from halfscope.torch.sensitivity.calibration import Calibration, batches_of
+from halfscope.torch.sensitivity.calibration import ENOUGH, Calibration
 from halfscope.torch.sensitivity.gradient_pass import find_units
 from halfscope.torch.sensitivity.loss_families import family_of
 from halfscope.torch.sensitivity.measurement import Subject, drawn_scores
 from halfscope.torch.sensitivity.operand_images import RIGHT, SIDES, operand_formats
 from halfscope.torch.sensitivity.ranked_units import Sensitivity
 from halfscope.torch.sensitivity.units import all_groups, checked_groups
+from halfscope.torch.steps.evaluation import batches_of
 
 FORMATS = ("mxfp4", "nvfp4", "mxfp6_e2m3", "mxfp8_e4m3", "bf16")
 
@@ -61,7 +62,7 @@ def sensitivity(
     if torch.is_inference_mode_enabled():
         raise RuntimeError("sensitivity: inference mode keeps no gradients; call it outside of torch.inference_mode()")
     given = operand_formats(formats, (RIGHT,) if weights_only else SIDES)
-    calibration = Calibration(model, batches_of(batches, "sensitivity: batches"), family_of(loss), call, mask)
+    calibration = Calibration(model, batches_of(batches, "sensitivity: batches", ENOUGH), family_of(loss), call, mask)
     units = find_units(calibration)
     scored = [name for name in units.by_name if name not in units.without_gradient]
     chosen = units.found_groups() if groups is None else checked_groups(groups, scored)

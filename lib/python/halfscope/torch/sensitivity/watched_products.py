@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from halfscope.torch.events.running_modules import RunningModules
 from halfscope.torch.private import storage_key
 from halfscope.torch.sensitivity.call_readers import read_call
 from halfscope.torch.sensitivity.product_calls import ConvolutionCall, ProductCall
@@ -31,28 +32,14 @@ class WatchedProducts(TorchFunctionMode):
     def __init__(self, model: torch.nn.Module, handle: Handle) -> None:
         super().__init__()
         self._handle = handle
-        self._names = {module: name for name, module in model.named_modules()}
         self._weights = {storage_key(weight) for weight in model.parameters()}
-        self._modules: list[str] = []
+        self._modules = RunningModules(model)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """The forward pass of a model."""
-        hooks = [hook for module in self._names for hook in self._follow(module)]
-        try:
-            with self:
-                yield
-        finally:
-            self._modules.clear()
-            for hook in hooks:
-                hook.remove()
-
-    def _follow(self, module: torch.nn.Module) -> tuple[Any, Any]:
-        name = self._names[module]
-        return (
-            module.register_forward_pre_hook(lambda *_: self._modules.append(name)),
-            module.register_forward_hook(lambda *_: _drop(self._modules), always_call=True),
-        )
+        with self._modules.followed(), self:
+            yield
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
@@ -71,13 +58,13 @@ class WatchedProducts(TorchFunctionMode):
         if call is None or not (isinstance(call, ConvolutionCall) or self._is_weight(call.weight)):
             return func(*args, **kwargs)
         self._check_types(call)
-        return self._handle(self._modules[-1], call, lambda: func(*args, **kwargs))
+        return self._handle(self._modules.name, call, lambda: func(*args, **kwargs))
 
     def _check_types(self, call: ProductCall) -> None:
         types = {operand.dtype for operand in (call.input, call.weight) if operand.is_floating_point()}
         if types != {torch.float32}:
             raise TypeError(
-                f"sensitivity: '{called(self._modules[-1])}' multiplies {call.input.dtype} by {call.weight.dtype}; "
+                f"sensitivity: '{called(self._modules.name)}' multiplies {call.input.dtype} by {call.weight.dtype}; "
                 "give model.float(), and float32 inputs without autocast"
             )
 
@@ -93,9 +80,3 @@ class WatchedProducts(TorchFunctionMode):
             yield
         finally:
             functional.linear = own
-
-
-def _drop(modules: list[str]) -> None:
-    """Leaves a module; nothing is returned, which would take the place of its output."""
-    if modules:
-        modules.pop()
