@@ -42,6 +42,7 @@ ROOMS = {
     },
     "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
+    "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip
 COMMON = {"private"}  # every room may import these

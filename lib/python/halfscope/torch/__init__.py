@@ -8,6 +8,8 @@ from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
+from halfscope.torch.rescale.rescale import rescale
+from halfscope.torch.rescale.rescaled import Rescaled
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
 from halfscope.torch.sensitivity.ranked_units import Sensitivity
 from halfscope.torch.sensitivity.sensitivity import sensitivity
@@ -21,6 +23,7 @@ __all__ = [
     "FormatMixture",
     "GradScaler",
     "Lint",
+    "Rescaled",
     "ScaleProbe",
     "Score",
     "Sensitivity",
@@ -33,6 +36,7 @@ __all__ = [
     "emulate",
     "lint",
     "probe_scales",
+    "rescale",
     "sensitivity",
     "watch",
 ]

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
-from halfscope.torch import ablate, check, diagnose, emulate, lint, sensitivity, watch
+from halfscope.torch import ablate, check, diagnose, emulate, lint, rescale, sensitivity, watch
 from json_schema import faults
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -79,12 +79,19 @@ def of_sensitivity() -> Any:
     return sensitivity(nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3)), [torch.randn(16, 4)])
 
 
+def of_rescale() -> Any:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3))
+    with torch.no_grad():
+        model[0].weight *= 65536
+    return rescale(model, [torch.randn(16, 4)])
+
+
 RESULTS = {
     "check": lambda: check(Masked(), lambda: 1.0 * Masked()(torch.ones(4, 4)).sum()),
     "lint": lambda: lint(Masked(), torch.optim.Adam(Masked().parameters())),
     "diagnose": of_diagnose,
     "watch": of_watch, "emulate": of_emulate, "bisect": of_bisect, "ablate": of_ablate,
-    "sensitivity": of_sensitivity,
+    "sensitivity": of_sensitivity, "rescale": of_rescale,
 }  # fmt: skip
 
 
