@@ -1,4 +1,5 @@
-"""All figures: those that compare arms take an experiment, the others what `halfscope.analyze` and `replay` return."""
+"""All figures: those that compare arms take an experiment, the others what `halfscope.analyze`, `replay`
+and `halfscope.torch.sensitivity` return."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from halfscope.plotting.after_2018 import causes_of_zeros, fp4_costs, mean_squar
 from halfscope.plotting.all_reduces import losses_by_ranks, losses_on_ranks, mean_errors
 from halfscope.plotting.curves import loss_curves, metric_curves
 from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
+from halfscope.plotting.format_costs import cost_map, frontier
 from halfscope.plotting.gradients import gradient_histogram, value_histogram
 from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
@@ -26,11 +28,13 @@ from halfscope.plotting.windows import scale_windows
 __all__ = [
     "block_map",
     "causes_of_zeros",
+    "cost_map",
     "delayed_scales",
     "dot_errors",
     "dot_errors_by_length",
     "flushed_map",
     "fp4_costs",
+    "frontier",
     "gradient_histogram",
     "harm_by_predictor",
     "loss_curves",

@@ -6,13 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from halfscope.reporting import Finding, Report, Reported
+from halfscope.results.dataframes import frame
 from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
 from halfscope.torch.words import counted, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIXTURE = "mixture"
 EVERY = "*"
@@ -124,6 +129,16 @@ class FormatMixture(Reported):
         each = [f"    {_quoted(name)}: {{{_quoted(key)}: {_quoted(text)}}}," for name, rule in rules.items()
                 for key, text in rule.items()]  # fmt: skip
         return ["rules = {", *each, "}"]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for the mixture and for each uniform format: bits, nats and their 95 % interval, of trials that judge.
+
+        Raises ImportError without pandas.
+        """
+        evidence = self._evidence
+        trials = evidence.judged.items()
+        rows = [[name, evidence.bits[name], tried.mean, *tried.interval(evidence.seed)] for name, tried in trials]
+        return frame(rows, columns=["format", "bits", "nats", "low", "high"]).set_index("format")
 
     def table(self) -> str:
         """Bits and nats of the mixture and of uniform formats."""
