@@ -1,4 +1,4 @@
-"""What `rescale` refuses: one line that names the tensor and what holds it, or what to give instead."""
+"""Refusals of `rescale`: one line that names the tensor and what holds it, or what to give instead."""
 
 from __future__ import annotations
 

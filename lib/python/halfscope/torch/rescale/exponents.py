@@ -25,7 +25,7 @@ class Unknown:
     """The exponent of a parameter or buffer, of a module's attribute, or half of an even one."""
 
     name: str
-    cost: float  # of one binade
+    cost: float  # one binade's
 
 
 @dataclass

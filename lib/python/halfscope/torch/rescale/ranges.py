@@ -8,7 +8,7 @@ import torch
 
 LARGEST = 65504.0
 NORMAL = -14  # exponent of the least normal number
-SHARES = (0.01, 0.5)  # of the numbers that may lie below the normal ones: as few as that, if there is a solution
+SHARES = (0.01, 0.5)  # numbers that may lie below the normal ones: the first, if there is a solution
 
 
 def highest(largest: float) -> float:

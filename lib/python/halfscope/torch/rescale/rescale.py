@@ -135,8 +135,9 @@ class _Solution:
         return {".".join(filter(None, key)): number * 2.0**power for key, (power, number) in powers.items() if power}
 
     def state_dict(self) -> dict[str, Any]:
-        own, moved, made = self.model.state_dict(), self.moved, {}
-        for name, power in moved.items():
+        own: dict[str, Any] = self.model.state_dict()
+        made: dict[tuple, torch.Tensor] = {}  # tied weights are one tensor
+        for name, power in self.moved.items():
             key = storage_key(own[name]), own[name].storage_offset(), own[name].shape
             own[name] = made.setdefault(key, own[name] * 2.0**power)
         return own

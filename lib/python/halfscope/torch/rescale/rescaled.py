@@ -40,7 +40,7 @@ class Rescaled(Reported):
 
     @property
     def report(self) -> Report:
-        """What to type, why, and the table of exponents."""
+        """The line to type, why, and the table of exponents."""
         about = f"Looked at: {self.batches} batch{'es' * (self.batches != 1)}; evaluation mode."
         if not self.moved and not self.attributes:
             return Report("rescale", text="Nothing to move: no tensor overflows in FP16.", about=about)

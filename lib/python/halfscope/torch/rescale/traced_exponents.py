@@ -24,9 +24,9 @@ from halfscope.torch.tensors.elements import floating
 from halfscope.torch.tensors.storages import storage_of
 from halfscope.torch.tensors.trees import tensors
 
-ATTRIBUTE_COST = 2.0**-10  # of a binade, beside 1 of a tensor's
+ATTRIBUTE_COST = 2.0**-10  # a binade's, beside 1 of a tensor's
 SMALLEST = "{}, half of whose numbers are or would be below FP16's normal ones"
-_MASKED = {"add", "sub", "mul", "div", "where", "masked_fill", "maximum", "minimum"}  # what keeps a mask's numbers
+_MASKED = {"add", "sub", "mul", "div", "where", "masked_fill", "maximum", "minimum"}  # keep a mask's numbers
 _SCALARS = {"_local_scalar_dense", "item"}
 
 
@@ -45,7 +45,7 @@ class Stored:
 
     def __init__(self, model: torch.nn.Module, system: System) -> None:
         self._system = system
-        self.names: dict[int, list[str]] = {}  # of tensors, by storage
+        self.names: dict[int, list[str]] = {}  # names of tensors, by storage
         self._tensors: dict[int, torch.Tensor] = {}
         for name, tensor in model.state_dict(keep_vars=True).items():
             if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
