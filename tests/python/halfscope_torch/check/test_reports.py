@@ -80,6 +80,7 @@ def of_sensitivity() -> Any:
 
 
 def of_rescale() -> Any:
+    pytest.importorskip("scipy", reason="SciPy is not installed")
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3))
     with torch.no_grad():
         model[0].weight *= 65536
