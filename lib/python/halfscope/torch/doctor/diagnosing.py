@@ -82,7 +82,9 @@ class Course:
     def _heal_groups(self, region: Region) -> None:
         self.about.progress.doing = "remedies"
         groups = [Group(self.about, places) for places in groups_of(region.needed, self.about.narrow.log)]
-        self.about.keep(Kept(frozenset(number for group in groups for number in group.reach())))
+        reach = frozenset(number for group in groups for number in group.reach())
+        decisions = {alarm.distance.place for alarm in self.about.alarms if alarm.distance.place is not None}
+        self.about.keep(Kept(reach, frozenset(decisions)))
         for group in groups:
             others = frozenset(place for other in groups if other is not group for place in other.places)
             self._heal(replace(group, base=self.about.region(others, self.base)))
