@@ -308,6 +308,7 @@ def test_most_gradients_are_flushed_where_a_sentence_says_so() -> None:
 # In every command's help, and over every table of arms.
 SHARED_LINES = (
     "-h,--help",
+    "--table TEXT=text",
     "Exit status:",
     "arm seeds",
     "arm beside",
