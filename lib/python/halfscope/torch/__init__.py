@@ -11,6 +11,7 @@ from halfscope.torch.lint import Lint, lint
 from halfscope.torch.rescale.rescale import rescale
 from halfscope.torch.rescale.rescaled import Rescaled
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
+from halfscope.torch.sensitivity.outlier_channels import ChannelCost, OutlierChannels
 from halfscope.torch.sensitivity.ranked_units import Sensitivity
 from halfscope.torch.sensitivity.sensitivity import sensitivity
 from halfscope.torch.sensitivity.unit_scores import Score
@@ -18,11 +19,13 @@ from halfscope.torch.watch.watch import Watch, watch
 
 __all__ = [
     "Ablation",
+    "ChannelCost",
     "Diagnosis",
     "Emulation",
     "FormatMixture",
     "GradScaler",
     "Lint",
+    "OutlierChannels",
     "Rescaled",
     "ScaleProbe",
     "Score",

@@ -34,6 +34,21 @@ class Exact:
         return matrix
 
 
+@dataclass(frozen=True)
+class Operand:
+    """A matrix (..., summed axis) as blocks run along it: taps, and within a tap the channels from `first` on."""
+
+    side: str
+    matrix: torch.Tensor
+    taps: int = 1
+    first: int = 0
+
+    @property
+    def channels(self) -> slice:
+        """Channels that the matrix has, of those of the whole operand."""
+        return slice(self.first, self.first + self.matrix.shape[-1] // self.taps)
+
+
 class ProductCall(Protocol):
     """One call; input and weight are as the model gave them."""
 
@@ -45,6 +60,9 @@ class ProductCall(Protocol):
 
     def product(self, images: Images) -> torch.Tensor:
         """(rows ..., outputs) of operands as `images` show them."""
+
+    def operands(self) -> list[Operand]:
+        """The matrices that a format with blocks sees."""
 
     def rows_first(self, result: torch.Tensor) -> torch.Tensor:
         """A tensor of the call's result, or its gradient, in the axes of `product`."""
@@ -67,6 +85,9 @@ class LinearCall:
     def product(self, images: Images) -> torch.Tensor:
         return linear(images.image(self.input.detach(), LEFT), images.image(self.weight.detach(), RIGHT))
 
+    def operands(self) -> list[Operand]:
+        return [Operand(LEFT, self.input.detach()), Operand(RIGHT, self.weight.detach())]
+
     def rows_first(self, result: torch.Tensor) -> torch.Tensor:
         return result
 
@@ -86,6 +107,9 @@ class EmbeddingCall:
 
     def product(self, images: Images) -> torch.Tensor:
         return functional.embedding(self.input, images.image(self.weight.detach(), RIGHT))
+
+    def operands(self) -> list[Operand]:
+        return [Operand(RIGHT, self.weight.detach())]
 
     def rows_first(self, result: torch.Tensor) -> torch.Tensor:
         return result
@@ -123,6 +147,14 @@ class ConvolutionCall:
         operands = zip(self._patches(), self._matrices())
         parts = [linear(images.image(left, LEFT), images.image(right, RIGHT)) for left, right in operands]
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+    def operands(self) -> list[Operand]:
+        taps, channels = self.weight.shape[2:].numel(), self.weight.shape[1]
+        return [
+            Operand(side, matrix, taps, group * channels)
+            for side, matrices in ((LEFT, self._patches()), (RIGHT, self._matrices()))
+            for group, matrix in enumerate(matrices)
+        ]
 
     def rows_first(self, result: torch.Tensor) -> torch.Tensor:
         return result.movedim(1, -1)

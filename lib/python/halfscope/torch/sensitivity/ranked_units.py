@@ -13,6 +13,7 @@ from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.choosing import choose
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
 from halfscope.torch.sensitivity.measurement import Measured, Subject
+from halfscope.torch.sensitivity.outlier_channels import OutlierChannels, outlier_channels
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES, Score
 from halfscope.torch.words import called, counted, listed, percent
 
@@ -73,6 +74,22 @@ class Sensitivity(Reported):
         that no mixture meets; ImportError without SciPy.
         """
         return choose(self._subject, self.scores, bits, max_kl, held_out)
+
+    def outlier_channels(self, format: str | None = None) -> OutlierChannels:
+        """For each operand the channel with the largest maximum, and what it costs the others in a format.
+
+        A channel is an index of the summed axis: an input of the layer, in the activation and in the weight. Channels
+        from 4 times the median channel's maximum on are the outliers. Errors of the others with them and without them
+        give the cost, by which operands are ranked: an error over the norm of the whole is small where one channel has
+        the norm. The same errors with one FP32 scale per row, per block of 32 and per tensor stand beside them; of a
+        row of more than 4096 numbers each such part has its own.
+
+        format: one of the formats, the narrowest unless given. Two forward passes for each batch in evaluation mode;
+        the model and all random numbers are as before afterwards.
+
+        Raises ValueError for another format and one that mixes channels, and for operands that are not finite in FP32.
+        """
+        return outlier_channels(self._subject, self._narrowest if format is None else format)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each unit and format, with the numbers of its score. Raises ImportError without pandas."""
