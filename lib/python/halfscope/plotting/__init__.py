@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from halfscope.plotting.after_2018 import causes_of_zeros, fp4_costs, mean_squares, sum_errors
 from halfscope.plotting.all_reduces import losses_by_ranks, losses_on_ranks, mean_errors
+from halfscope.plotting.channel_costs import channel_costs
 from halfscope.plotting.curves import loss_curves, metric_curves
 from halfscope.plotting.dot_products import dot_errors, dot_errors_by_length
 from halfscope.plotting.format_costs import cost_map, frontier
@@ -28,6 +29,7 @@ from halfscope.plotting.windows import scale_windows
 __all__ = [
     "block_map",
     "causes_of_zeros",
+    "channel_costs",
     "cost_map",
     "delayed_scales",
     "dot_errors",
