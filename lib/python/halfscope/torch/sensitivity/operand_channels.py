@@ -43,7 +43,7 @@ class Key:
 
 @dataclass
 class ChannelSums:
-    """Of each channel: the largest magnitude, the sum of squares, and those of the errors by kind of image."""
+    """The largest magnitude of each channel, its sum of squares, and those of errors by kind of image."""
 
     maxima: Floats
     squares: Floats
