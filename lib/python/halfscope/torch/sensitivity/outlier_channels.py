@@ -116,7 +116,7 @@ class OutlierChannels(Reported):
 
     def table(self) -> str:
         """Errors by operand, the largest cost first; a dash where the elements take no scale."""
-        rows = [("operand", "channel", "ratio", "outliers", *NUMBERS[2:])]
+        rows: list[tuple[str, ...]] = [("operand", "channel", "ratio", "outliers", *NUMBERS[2:])]
         for each in self.operands[:ROWS]:
             errors = (getattr(each, name) for name in NUMBERS[2:])
             sizes = (f"{each.channel}", f"{each.ratio:.3g}", f"{len(each.outliers)}")
