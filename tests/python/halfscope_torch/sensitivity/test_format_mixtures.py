@@ -103,6 +103,28 @@ def test_the_fewest_bits_within_a_divergence(planted: Planted) -> None:
         before = chosen.bits
 
 
+BLOCKS = {"mxfp4": (4, 32), "nvfp4": (4, 16), "mxfp6_e2m3": (6, 32), "mxfp8_e4m3": (8, 32)}  # bits, elements
+
+
+def stored(weight: Tensor, format: str) -> int:
+    """Bytes of a weight's packed codes, and of a byte for each block."""
+    bits, block = BLOCKS[format]
+    return weight.numel() * bits // 8 + sum(len(row) // block for row in weight)
+
+
+def test_a_budget_of_bytes_is_of_codes_and_scales() -> None:
+    """Budgets that no mixture meets exactly, and the same ones in bits."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    found = sensitivity(model, [torch.randn(16, 32)], list(BLOCKS))
+    elements = sum(weight.numel() for weight in model.parameters() if weight.dim() > 1)
+    for budget in (2500, 3001, 4000):
+        chosen = found.choose(bytes=budget)
+        assert chosen.bytes == sum(stored(model[int(unit)].weight, format) for unit, format in chosen.formats.items())
+        assert 0.8 * budget < chosen.bytes <= budget
+        assert chosen.groups == found.choose(bits=8 * budget / elements).groups
+
+
 def test_few_sequences_do_not_tell() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -169,12 +191,15 @@ def test_a_mixture_that_overflows_is_left() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "none": ({}, "choose: give one of bits=4.5, bits per weight, and max_kl=0.01"),
+    "none": ({}, "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, and max_kl=0.01"),
     "both": ({"bits": 5, "max_kl": 1}, "choose: give one of "),
+    "bits and bytes": ({"bits": 5, "bytes": 500}, "choose: give one of "),
     "zero": ({"bits": 0}, "choose: bits=0; give a positive number"),
     "text": ({"bits": "4"}, "choose: bits='4'; give a positive number"),
     "infinite": ({"max_kl": math.inf}, "choose: max_kl=inf; give a positive number"),
     "too few bits": ({"bits": 4}, "choose: bits=4: these formats take 4.25 or more; give bits=4.25"),
+    "no bytes": ({"bytes": 0}, "choose: bytes=0; give a positive number"),
+    "too few bytes": ({"bytes": 356}, "choose: bytes=356: these formats take 357 or more; give bytes=357"),
     "too few nats": ({"max_kl": 1e-30}, "choose: max_kl=1e-30: no mixture of mxfp4, nvfp4 that was tried is within it"),
     "no held-out batch": ({"bits": 5, "held_out": []}, "choose: held_out has no batch"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from halfscope.torch.sensitivity.calibration import Calibration
@@ -14,17 +15,38 @@ from halfscope.torch.sensitivity.mixture_trials import tried
 from halfscope.torch.words import called, counted
 
 
-def choose(
-    subject: Subject, scores: Scores, bits: float | None, max_kl: float | None, held_out: Iterable[Any] | None
-) -> FormatMixture:
+@dataclass(frozen=True)
+class Limit:
+    """The limit on a mixture: one of the three."""
+
+    bits: float | None = None  # per weight
+    bytes: float | None = None  # all weights together
+    max_kl: float | None = None  # nats per term of the loss
+
+    def check(self) -> None:
+        """Raises ValueError for none, for two, and for a number that is not positive."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if len(given) != 1:
+            raise ValueError(
+                "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, and max_kl=0.01, nats per "
+                "term of the loss"
+            )
+        ((name, value),) = given.items()
+        if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+            raise ValueError(f"choose: {name}={value!r}; give a positive number")
+
+    def bits_per_weight(self, elements: int) -> float | None:
+        """None where the limit is on nats."""
+        return self.bits if self.bytes is None else 8 * self.bytes / elements
+
+
+def choose(subject: Subject, scores: Scores, limit: Limit, held_out: Iterable[Any] | None) -> FormatMixture:
     """As `Sensitivity.choose` has it."""
-    if (bits is None) == (max_kl is None):
-        raise ValueError("choose: give one of bits=4.5, bits per weight, and max_kl=0.01, nats per term of the loss")
-    _check_number("bits", bits)
-    _check_number("max_kl", max_kl)
+    limit.check()
     others = None if held_out is None else subject.calibration.with_batches(held_out)
     search = Search(subject, scores, _groups(subject, scores))
-    mixture = _within_bits(search, bits) if bits is not None else _within_nats(search, float(max_kl or 0))
+    bits = limit.bits_per_weight(search.elements)
+    mixture = _within_nats(search, float(limit.max_kl or 0)) if bits is None else _within_bits(search, bits, limit)
     evidence = _evidence(search, mixture, bits, others)
     if not math.isfinite(evidence.calibration[MIXTURE].mean):
         raise ValueError(
@@ -32,11 +54,6 @@ def choose(
         )
     effort = f"{counted(search.trials, 'mixture')} tried; scored beside a mixture {counted(search.rounds, 'time')}"
     return FormatMixture(subject, mixture, evidence, effort)
-
-
-def _check_number(name: str, value: float | None) -> None:
-    if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
-        raise ValueError(f"choose: {name}={value!r}; give a positive number")
 
 
 def _groups(subject: Subject, scores: Scores) -> tuple[str, ...]:
@@ -52,13 +69,21 @@ def _groups(subject: Subject, scores: Scores) -> tuple[str, ...]:
     return found
 
 
-def _within_bits(search: Search, bits: float) -> dict[str, str]:
+def _within_bits(search: Search, bits: float, limit: Limit) -> dict[str, str]:
+    """limit: as given, for the error."""
     mixture = search.within_bits(bits)
     if mixture is None:
-        least = search.predicted()
-        fewest = sum(min(formats.values()) for formats in least.bits.values()) / search.elements
-        raise ValueError(f"choose: bits={bits:g}: these formats take {fewest:.2f} or more; give bits={fewest:.2f}")
+        fewest = sum(min(formats.values()) for formats in search.predicted().bits.values())
+        raise ValueError(f"choose: {_too_little(limit, fewest, search.elements)}")
     return mixture
+
+
+def _too_little(limit: Limit, fewest: float, elements: int) -> str:
+    if limit.bytes is not None:
+        least = math.ceil(fewest / 8)
+        return f"bytes={limit.bytes:.10g}: these formats take {least} or more; give bytes={least}"
+    each = f"{fewest / elements:.2f}"
+    return f"bits={limit.bits:g}: these formats take {each} or more; give bits={each}"
 
 
 def _within_nats(search: Search, max_kl: float) -> dict[str, str]:

@@ -70,6 +70,13 @@ class FormatMixture(Reported):
         return self._evidence.bits[MIXTURE]
 
     @property
+    def bytes(self) -> int:
+        """Bytes of the weights of the units that have a format, scales of whole blocks included."""
+        subject = self._subject
+        bits = (subject.formats[format].bits * subject.elements(group) for group, format in self.groups.items())
+        return math.ceil(math.fsum(bits) / 8)
+
+    @property
     def kl(self) -> float:
         """Nats per term from FP32: on held-out batches, where there are any."""
         return self._evidence.judged[MIXTURE].mean

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
 from halfscope.text_tables import aligned
-from halfscope.torch.sensitivity.choosing import choose
+from halfscope.torch.sensitivity.choosing import Limit, choose
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
 from halfscope.torch.sensitivity.measurement import Measured, Subject
 from halfscope.torch.sensitivity.outlier_channels import OutlierChannels, outlier_channels
@@ -59,13 +59,19 @@ class Sensitivity(Reported):
         return sorted(found, key=lambda each: -each[1].nats)
 
     def choose(
-        self, bits: float | None = None, *, max_kl: float | None = None, held_out: Iterable[Any] | None = None
+        self,
+        bits: float | None = None,
+        *,
+        bytes: float | None = None,
+        max_kl: float | None = None,
+        held_out: Iterable[Any] | None = None,
     ) -> FormatMixture:
         """The format of each unit with the least KL from FP32 under a limit, as rules of `emulate`.
 
         bits: per weight of the units, scales included, on average; an integer program over the scores. Up to three
             times the scores are taken beside the mixture, and the ten units with the largest score get true trials in
             it; a change is kept if the trial's KL falls on the calibration batches.
+        bytes: of the weights of all units instead, scales of blocks included.
         max_kl: nats per term of the loss instead; the fewest bits whose trial is within them.
         held_out: other batches, which judge the mixture and uniform formats of no more bits; without them the
             calibration batches do.
@@ -73,7 +79,7 @@ class Sensitivity(Reported):
         Embeddings stay FP32, and are not in the budget: `emulate` has no rule for them. Raises ValueError for a limit
         that no mixture meets; ImportError without SciPy.
         """
-        return choose(self._subject, self.scores, bits, max_kl, held_out)
+        return choose(self._subject, self.scores, Limit(bits, bytes, max_kl), held_out)
 
     def outlier_channels(self, format: str | None = None) -> OutlierChannels:
         """For each operand the channel with the largest maximum, and what it costs the others in a format.
