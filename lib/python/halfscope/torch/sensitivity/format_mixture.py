@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
 from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.measurement import Subject
-from halfscope.torch.sensitivity.mixture_trials import Tried
+from halfscope.torch.sensitivity.mixture_trials import Tried, unit_formats
+from halfscope.torch.sensitivity.runtime_configs import runtime_config
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
 from halfscope.torch.words import counted, listed
 
@@ -91,6 +92,25 @@ class FormatMixture(Reported):
     def rules(self) -> dict[str, dict[str, str]]:
         """For `emulate(model, "fp32", rules=...)`: the most frequent format for all units, and the exceptions."""
         return rules_of(self._subject, self.formats)
+
+    def config(self, runtime: str) -> dict[str, Any]:
+        """The mixture for a runtime, as its own loader takes it: "modelopt", "compressed-tensors" or "torchao".
+
+        Units in "bf16" and modules without a format are left as they are, for a model whose weights are BF16. The
+        runtime makes the scales by rules of its own, which the trials do not have.
+
+        modelopt: a dictionary for `mtq.quantize(model, config, forward_loop)`; JSON has not its tuples and whole keys.
+            Checked with nvidia-modelopt 0.47.0: after `mtq.quantize` the quantizers of each layer are these, and those
+            of all others are off.
+        compressed-tensors: JSON for `QuantizationConfig.model_validate`; layers are to be quantized by it. Checked with
+            compressed-tensors 0.20.0: after `apply_quantization_config` each layer has its scheme, a preset's for
+            block formats, and no other layer has one.
+        torchao: JSON for `torchao.core.config.config_from_dict`, whose result is for `quantize_(model, config,
+            filter_fn=None)`. Checked with torchao 0.18.0: `quantize_` hands each layer its config, and no other one.
+
+        Raises ValueError, in one line, for a format that the runtime has not and for a unit that is no linear layer.
+        """
+        return runtime_config(self._subject.calibration.model, unit_formats(self._subject, self.groups), runtime)
 
     @property
     def report(self) -> Report:
