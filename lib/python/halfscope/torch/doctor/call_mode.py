@@ -201,26 +201,21 @@ class CallMode(TorchFunctionMode):
         if want is None:
             return call.args, call.kwargs
 
+        def changed(key: int | str, tensor: torch.Tensor) -> torch.Tensor:
+            kind = want(tensor) if tensor.dtype is _FP32 and not self._is_updated_by(call, tensor) else None
+            if kind is None:
+                return tensor
+            self.log.casts.setdefault((call.place, key), kind)
+            return cast(tensor, self.mode, kind)
+
         args = tuple(
-            value if key < skips else self._cast_operand(call, key, value, want) for key, value in enumerate(call.args)
+            value if key < skips else map_tensors(value, partial(changed, key)) for key, value in enumerate(call.args)
         )
         kwargs = {
-            key: value if key == "out" else self._cast_operand(call, key, value, want)
+            key: value if key == "out" else map_tensors(value, partial(changed, key))
             for key, value in call.kwargs.items()
         }
         return args, kwargs
-
-    # No function within the other: one that calls itself would keep the operands until garbage is collected.
-    def _cast_operand(self, call: Call, key: int | str, value: Any, want: Want) -> Any:
-        if isinstance(value, torch.Tensor):
-            kind = want(value) if value.dtype is _FP32 and not self._is_updated_by(call, value) else None
-            if kind is None:
-                return value
-            self.log.casts.setdefault((call.place, key), kind)
-            return cast(value, self.mode, kind)
-        if type(value) in (tuple, list):
-            return type(value)(self._cast_operand(call, key, part, want) for part in value)
-        return value
 
     def _is_updated_by(self, call: Call, tensor: torch.Tensor) -> bool:
         """Whether an operand is a buffer that the call changes; kernels of the format take these in FP32 too."""
