@@ -96,7 +96,7 @@ def _own_overflow(about: Examination) -> CallPlace | None:
 def _cause_words(about: Examination, places: tuple[CallPlace, ...]) -> str:
     """Effect of the format on the calls of a group, or to those that made their operands."""
     log = about.narrow.log
-    calls = [call for place in places for call in log.calls if call.place == place][:20]
+    calls = [call for place in places for call in log.turns(place)][:20]
     causes = causes_of(calls, about.program.format)
     if not causes:
         near = [made for call in calls[:4] for made in log.ancestors(call, _DEEP)]

@@ -40,6 +40,7 @@ class CallLog:
         # Arguments by which calls that a trial lifts ask for 16 bits; 0 of `half`.
         self.types: dict[CallPlace, int | str] = {}
         self.calls: list[Call] = []  # noted ones
+        self._at: dict[CallPlace, list[Call]] = {}
         self.writes: dict[int, CallPlace] = {}  # the last one to each storage by a noted call
         self.in_update = False
         self.of_updates: set[CallPlace] = set()
@@ -51,8 +52,7 @@ class CallLog:
         self._state, self._names, self._near, self._kept = state, names, near, kept
         self._count, self._keeps_latest = 0, False
         self._turns: Counter[CallPlace] = Counter()
-        self._latest: deque[tuple[Call, bool]] = deque()  # whether it is a view
-        self._latest_calls = 0
+        self._latest: deque[Call] = deque()  # whose operands go with the calls behind them
         self._narrow: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.origins: dict[int, torch.Tensor] = {}  # tensors of 16 bits, by the storage of their float32 numbers
 
@@ -74,21 +74,23 @@ class CallLog:
         """A call that has its result."""
         if self._kept is None and not self._near:
             return
+        call.number = self._count
         if self._kept is not None:
             self._note(call, is_view)
         for tensor in _tensors(call.result):
             self._makers[_identity(tensor)] = (call, StorageWeakRef(storage_of(tensor)))
         if not self._is_kept(call, is_view):
-            self._keep_for_now(call, is_view)
+            self._keep_for_now(call)
 
     def _note(self, call: Call, is_view: bool) -> None:
         given = tensors_in((call.args, call.kwargs))
         makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(_identity(tensor)))}
-        call.number, call.makers = self._count, tuple(makers.values())
+        call.makers = tuple(makers.values())
         if is_view:
             return
         call.has_floats = bool(floats_in((given, call.result)))
         self.calls.append(call)
+        self._at.setdefault(call.place, []).append(call)
         for tensor in tensors_in(call.args[:1] if is_in_place(call) else call.kwargs.get("out")):
             self.writes.pop(storage_key(tensor), None)  # the last write stands last
             self.writes[storage_key(tensor)] = call.place
@@ -105,12 +107,10 @@ class CallLog:
                 return True
         return call.number in self._kept.numbers
 
-    def _keep_for_now(self, call: Call, is_view: bool) -> None:
-        self._latest.append((call, is_view))
-        self._latest_calls += not is_view
-        while self._latest_calls > self._near or (self._latest and not self._near):
-            oldest, was_view = self._latest.popleft()
-            self._latest_calls -= not was_view
+    def _keep_for_now(self, call: Call) -> None:
+        self._latest.append(call)
+        while self._latest and self._latest[0].number <= self._count - self._near:
+            oldest = self._latest.popleft()
             if self._kept is None:
                 self._lose(oldest)
             oldest.forget()
@@ -125,6 +125,10 @@ class CallLog:
         decision = decision_of(call) if len(turns) < _MOST_TURNS else None
         if decision is not None:
             self.decisions[call.place] = [*turns, decision]
+
+    def turns(self, place: CallPlace) -> list[Call]:
+        """The noted calls at a place."""
+        return self._at.get(place, [])
 
     def maker(self, tensor: Any) -> Call | None:
         """The call that made a tensor; None of one from outside, and of one whose operands are not at hand."""
@@ -169,7 +173,7 @@ class CallLog:
 
     def end(self) -> None:
         """The run is over: what only its changes ask for goes, and tensors from outside have 16 bits again."""
-        for call, _ in self._latest:
+        for call in self._latest:
             call.forget()
         self._latest.clear()
         for tensor, narrow in self._narrow:

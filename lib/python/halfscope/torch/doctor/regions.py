@@ -74,10 +74,9 @@ def _needed(about: Examination, base: Trial, places: list[CallPlace]) -> list[Ca
 
 def groups_of(needed: tuple[CallPlace, ...], log: CallLog) -> list[tuple[CallPlace, ...]]:
     """Calls that use each other's results are one group; each other group is a fault of its own."""
-    calls = {place: [call for call in log.calls if call.place == place] for place in needed}
     groups: list[list[CallPlace]] = []
     for place in needed:
-        before = {near.place for call in calls[place][:4] for near in log.ancestors(call, _NEAR)}
+        before = {near.place for call in log.turns(place)[:4] for near in log.ancestors(call, _NEAR)}
         joined = [group for group in groups if before & set(group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(member for group in joined for member in group), place])

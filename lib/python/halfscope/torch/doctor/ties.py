@@ -43,7 +43,7 @@ def _words(place: CallPlace, narrow: Run, exact: Run) -> str:
 
 
 def _calls(place: CallPlace, run: Run) -> list[Call]:
-    return [call for call in run.log.calls if call.place == place and not call.is_forgotten]
+    return [call for call in run.log.turns(place) if not call.is_forgotten]
 
 
 class _Tie:

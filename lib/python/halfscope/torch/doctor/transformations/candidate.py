@@ -49,7 +49,7 @@ class Group:
         return [call for place in self.places if (call := self.first_call(place)) is not None]
 
     def first_call(self, place: CallPlace) -> Call | None:
-        return next((call for call in self.log.calls if call.place == place), None)
+        return next(iter(self.log.turns(place)), None)
 
     def near(self) -> list[Call]:
         """Calls of the group, their ancestors and the calls behind, a call for each place."""
@@ -63,13 +63,10 @@ class Group:
 
     def reach(self) -> set[int]:
         """Numbers of all calls whose operands a change, or the words of a cause, may ask for."""
-        turns = [call for place in self.places for call in self._turns(place)]
+        turns = [call for place in self.places for call in self.log.turns(place)[:_TURNS]]
         asked = [*self.near(), *turns]
         before = [made for call in asked for made in self.log.ancestors(call, _DEEP)]
         return {call.number for call in (*asked, *before)}
-
-    def _turns(self, place: CallPlace) -> list[Call]:
-        return [call for call in self.log.calls if call.place == place][:_TURNS]
 
     def changed(self, changes: dict[CallPlace, Change]) -> Trial:
         calls = replace(self.base.calls, changes={**self.base.calls.changes, **changes})
