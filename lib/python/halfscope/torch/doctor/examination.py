@@ -51,7 +51,7 @@ class Examination:
 
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
-        self.floor.upstream = self.program.upstream
+        self.floor.upstream = self.upstream
         # Noise first: its runs would hold the gradients of the format's run too.
         noise = Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome)
         noise.learn(self.floor, self.quick)
@@ -127,6 +127,18 @@ class Examination:
         """Places of the calls in the format that take or make floating numbers, in the order of the first ones."""
         with_floats = {call.place for call in self.narrow.log.calls if call.has_floats}
         return [place for place in self.narrow.log.places if place in with_floats]
+
+    def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
+        """Places of the calls on whose results a decision depends, in the format."""
+        return self._upstream.get(place, frozenset())
+
+    @cached_property
+    def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
+        log = self.narrow.log
+        return {
+            place: frozenset(made.place for call in log.turns(place) for made in log.ancestors(call)) - {place}
+            for place in log.decisions
+        }
 
     def run(self, trial: Trial, after_call: Callable[[Call], None] | None = None) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error."""

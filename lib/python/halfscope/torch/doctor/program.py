@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +20,6 @@ from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import Ending, Outcome, loss_in, outcome_of
 from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
-from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
 from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
@@ -86,19 +85,6 @@ class Program:
         with kept_state(self.model, self._tensors(), self.optimizers):
             self._widen_state()
             return self._run(trial, see, after_call)
-
-    def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
-        """Places of the calls on whose results a decision depends, in the format."""
-        return self._upstream.get(place, frozenset())
-
-    @cached_property
-    def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
-        log = self.run(Trial(keeps=Kept())).log
-        calls = [(call, log.ancestors(call)) for call in log.calls if call.place in log.decisions]
-        return {
-            place: frozenset(made.place for call, before in calls if call.place == place for made in before) - {place}
-            for place in log.decisions
-        }
 
     def _run(self, trial: Trial, see: FirstNotFinite | None, after_call: Callable[[Call], None] | None) -> Run:
         is_rounded = not trial.is_exact
