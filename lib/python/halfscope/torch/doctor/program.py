@@ -23,6 +23,7 @@ from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
 from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
+from halfscope.torch.tensors.storages import covers_storage
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _NEAR = 64  # calls in front of one that a change may ask for
@@ -227,9 +228,7 @@ class Program:
 
 def _is_whole(tensor: torch.Tensor) -> bool:
     """Whether a tensor is all of its storage."""
-    return (
-        tensor.layout is torch.strided and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
-    )
+    return tensor.layout is torch.strided and covers_storage(tensor)
 
 
 def _shrink(flat: torch.Tensor, seed: int) -> None:

@@ -16,12 +16,12 @@ import torch
 
 from halfscope import _core
 from halfscope.torch.doctor.nested_tensors import lies_in_memory
-from halfscope.torch.doctor.storage_kinds import Numbers, StorageKinds
+from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key, without_function_modes
 from halfscope.torch.tensors.elements import address_of_floats
-from halfscope.torch.tensors.storages import storage_of, stored
+from halfscope.torch.tensors.storages import StorageMap, storage_of, stored
 from halfscope.torch.tensors.trees import floats
 
 _WITH_SCALARS_NAMES = """
@@ -145,7 +145,7 @@ class RoundingMode(TorchDispatchMode):
         """
         super().__init__()
         self._restored = restored
-        self.rounder, self.kinds, self.default, self._adopt = rounder, StorageKinds(), default, adopt
+        self.rounder, self.kinds, self.default, self._adopt = rounder, StorageMap[Numbers](), default, adopt
         self.outer: dict[int, Outer] = {}
         self.shrunk = 0  # tensors from outside that are smaller in this run
         self._outsiders: set[int] = set()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from halfscope.torch.events.running_modules import RunningModules
 from halfscope.torch.events.source import current_site
@@ -21,7 +20,7 @@ from halfscope.torch.rescale.equations import equation_of
 from halfscope.torch.rescale.exponents import UNMOVED, Exponent, Range, System
 from halfscope.torch.rescale.ranges import LARGEST, highest, lowest
 from halfscope.torch.tensors.elements import floating
-from halfscope.torch.tensors.storages import storage_of
+from halfscope.torch.tensors.storages import StorageMap, covers_storage
 from halfscope.torch.tensors.trees import tensors
 
 ATTRIBUTE_COST = 2.0**-10  # a binade's, beside 1 of a tensor's
@@ -101,12 +100,12 @@ class TracedExponents(TorchDispatchMode):
     def __init__(self, running: RunningModules, stored: Stored, system: System, headroom: int) -> None:
         super().__init__()
         self.running, self.stored, self.system, self._headroom = running, stored, system, headroom
-        self._known: dict[int, tuple[StorageWeakRef, Known]] = {}
+        self._known = StorageMap[Known]()
 
     def enter_inputs(self, batch: Any) -> None:
         """Numbers of a batch stay as they are."""
         for tensor in floating(tuple(batch) if isinstance(batch, list) else batch):
-            self._set(tensor, Known(UNMOVED))
+            self._known.set(tensor, Known(UNMOVED))
             self._measure(tensor, Known(UNMOVED), "the model's input")
 
     def enter_output(self, output: Iterable[torch.Tensor]) -> None:
@@ -127,14 +126,11 @@ class TracedExponents(TorchDispatchMode):
         stored = self.stored.exponent(tensor)
         if stored is not None:
             return Known(stored)
-        found = self._known.get(storage_key(tensor))
-        if found is None or found[0].expired():
-            self._set(tensor, _constant(tensor))
-            found = self._known[storage_key(tensor)]
-        return found[1]
-
-    def _set(self, tensor: torch.Tensor, known: Known) -> None:
-        self._known[storage_key(tensor)] = StorageWeakRef(storage_of(tensor)), known
+        found = self._known.get(tensor)
+        if found is None:
+            found = _constant(tensor)
+            self._known.set(tensor, found)
+        return found
 
     def set(self, tensor: torch.Tensor, known: Known, is_partly: bool, words: str) -> None:
         """is_partly: the rest of the storage has the exponent that it had."""
@@ -148,7 +144,7 @@ class TracedExponents(TorchDispatchMode):
             exponent = self.system.set_equal((old.exponent, known.exponent), words)
             known = replace(known, exponent=exponent, is_constant=known.is_constant and old.is_constant,
                             mask=min(known.mask, old.mask))  # fmt: skip
-        self._set(tensor, known)
+        self._known.set(tensor, known)
 
     def _measure(self, tensor: torch.Tensor, known: Known, words: str) -> None:
         magnitudes = tensor.detach().abs().flatten()
@@ -248,7 +244,7 @@ class TracedStep:
         for place, tensor in enumerate(made):
             exponent = exponents[min(place, len(exponents) - 1)]
             known = Known(exponent, is_wide=self._is_wide(), mask=self._mask())
-            self._trace.set(tensor, known, is_in_place and not _is_whole(tensor), self.words)
+            self._trace.set(tensor, known, is_in_place and not covers_storage(tensor), self.words)
             if self.kind not in (Kind.VIEW, Kind.EXACT) and place not in statistics and not known.is_wide:
                 self._trace.measure(tensor, known, self.words)
 
@@ -263,7 +259,7 @@ class TracedStep:
         for tensor in made:
             seen = _constant(tensor)
             known = seen if is_moved else replace(seen, exponent=UNMOVED)
-            self._trace.set(tensor, known, is_in_place and not _is_whole(tensor), self.words)
+            self._trace.set(tensor, known, is_in_place and not covers_storage(tensor), self.words)
 
     def _enter_wide_operands(self) -> None:
         """A product takes FP16, squares too."""
@@ -300,10 +296,6 @@ def _is_one_tensor(left: Any, right: Any) -> bool:
     if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
         return False
     return left.data_ptr() == right.data_ptr() and left.shape == right.shape and left.stride() == right.stride()
-
-
-def _is_whole(tensor: torch.Tensor) -> bool:
-    return storage_of(tensor).nbytes() == tensor.numel() * tensor.element_size()
 
 
 def _constant(tensor: torch.Tensor) -> Known:

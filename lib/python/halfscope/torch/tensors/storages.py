@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Generic, TypeVar
 
-from halfscope.torch.private import sparse_values
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from halfscope.torch.private import sparse_values, storage_key
 from halfscope.torch.tensors.elements import lies_without_gaps
+
+Note = TypeVar("Note")
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
@@ -23,3 +28,25 @@ def covers_storage(tensor: torch.Tensor) -> bool:
     tensor = stored(tensor)
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return whole and lies_without_gaps(tensor)
+
+
+class StorageMap(Generic[Note]):
+    """A note on each storage, as long as it lives."""
+
+    UNPURGED = 4096  # so many without a search for storages that are gone
+
+    def __init__(self) -> None:
+        # With a reference: while it is held no other storage has this one's key.
+        self._notes: dict[int, tuple[Note, StorageWeakRef]] = {}
+        self._purge_at = self.UNPURGED
+
+    def get(self, tensor: torch.Tensor) -> Note | None:
+        """None of a storage without a note."""
+        entry = self._notes.get(storage_key(tensor))
+        return None if entry is None else entry[0]
+
+    def set(self, tensor: torch.Tensor, note: Note) -> None:
+        if len(self._notes) >= self._purge_at:
+            self._notes = {key: entry for key, entry in self._notes.items() if not entry[1].expired()}
+            self._purge_at = max(self.UNPURGED, 2 * len(self._notes))
+        self._notes[storage_key(tensor)] = (note, StorageWeakRef(storage_of(tensor)))
