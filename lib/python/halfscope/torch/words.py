@@ -17,8 +17,8 @@ def number(things: object, noun: str) -> str:
 
 
 def counted(size: int, noun: str) -> str:
-    """1 layer, 3 layers."""
-    return f"{size} {noun}{'s' * (size != 1)}"
+    """1 layer, 3 layers, 2 batches."""
+    return f"{size} {noun}" if size == 1 else f"{size} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def called(name: str) -> str:

@@ -10,7 +10,7 @@ import torch
 
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.text_tables import aligned
-from halfscope.torch.words import listed
+from halfscope.torch.words import counted, listed
 
 ROWS = 30  # rows of the table
 
@@ -41,7 +41,7 @@ class Rescaled(Reported):
     @property
     def report(self) -> Report:
         """The line to type, why, and the table of exponents."""
-        about = f"Looked at: {self.batches} batch{'es' * (self.batches != 1)}; evaluation mode."
+        about = f"Looked at: {counted(self.batches, 'batch')}; evaluation mode."
         if not self.moved and not self.attributes:
             return Report("rescale", text="Nothing to move: no tensor overflows in FP16.", about=about)
         sure = "the FP32 outputs have the same bits"

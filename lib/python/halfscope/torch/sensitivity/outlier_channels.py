@@ -125,7 +125,7 @@ class OutlierChannels(Reported):
         return f"{aligned(rows)}\nand {counted(rest, 'operand')} with less" if rest > 0 else aligned(rows)
 
     def _on(self) -> str:
-        return f"{self._batches} batch{'es' * (self._batches != 1)}"
+        return counted(self._batches, "batch")
 
     def _about(self) -> str:
         return (

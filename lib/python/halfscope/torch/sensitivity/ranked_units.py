@@ -167,11 +167,11 @@ class Sensitivity(Reported):
 
     def _about(self) -> str:
         subject, terms = self._subject, self._measured.terms
-        batches = len(subject.calibration.batches)
         words = [
-            f"Looked at: {counted(len(self.units), 'unit')} in {counted(len(self.formats), 'format')}, {batches} "
-            f"batch{'es' * (batches != 1)}, {counted(len(terms), 'sequence')}, {counted(int(terms.sum()), 'term')} "
-            f"of the loss; {subject.calibration.family.words}, seed {subject.seed}; evaluation mode."
+            f"Looked at: {counted(len(self.units), 'unit')} in {counted(len(self.formats), 'format')}, "
+            f"{counted(len(subject.calibration.batches), 'batch')}, {counted(len(terms), 'sequence')}, "
+            f"{counted(int(terms.sum()), 'term')} of the loss; {subject.calibration.family.words}, seed {subject.seed};"
+            " evaluation mode."
         ]
         uncovered = subject.units.uncovered(subject.calibration.model)
         rough = [unit for unit in self.units if max(self._nats(unit), default=0) > QUADRATIC]
