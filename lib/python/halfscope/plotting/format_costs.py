@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from halfscope.plotting.heatmap import COLOURS, LABELS
+from halfscope.plotting.heatmap import COLOURS, name_rows
 from halfscope.plotting.style import BLUE, GREY, headline, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def cost_map(found: Sensitivity) -> Figure:
     axes.set_ylim(len(nats) - 0.5, -0.5)
     axes.set_xticks(range(nats.shape[1]), list(nats.columns), size=9)
     axes.xaxis.tick_top()
-    every = -(-len(nats) // LABELS)
-    axes.set_yticks(range(0, len(nats), every), [name or "the model" for name in nats.index[::every]], size=8)
+    name_rows(axes, [name or "the model" for name in nats.index], "", size=8)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if len(nats) <= NUMBERED:

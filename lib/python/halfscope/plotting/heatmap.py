@@ -126,10 +126,10 @@ def _hatch(axes: Axes, cells: np.ndarray) -> None:
             axes.add_patch(Rectangle((left, row - 0.5), right - left, 1, **look))
 
 
-def name_rows(axes: Axes, tensors: list[str], label: str = BACKWARD) -> None:
+def name_rows(axes: Axes, tensors: list[str], label: str = BACKWARD, size: int = 7) -> None:
     """Names of rows, or of some of them, beside the cells."""
     every = -(-len(tensors) // LABELS)
-    axes.set_yticks(range(0, len(tensors), every), tensors[::every], size=7)
+    axes.set_yticks(range(0, len(tensors), every), tensors[::every], size=size)
     axes.set_ylabel(label)
 
 
