@@ -231,6 +231,11 @@ void bind_blocks(nb::module_& module) {
       [](const std::string& format) { return code_width(element_format(parse_tensor_format(format))); },
       nb::arg("format"), "Bits of an element's code.");
   module.def(
+      "element_format",
+      [](const std::string& format) { return to_string(element_format(parse_tensor_format(format))); },
+      nb::arg("format"),
+      "The format of an element: fp4_e2m1 of nvfp4. Raises ValueError for an unknown one.");
+  module.def(
       "look_alike_note",
       [](const std::string& format) { return look_alike_note(element_format(parse_tensor_format(format))); },
       nb::arg("format"), "A sentence about a format that others give another meaning; empty for all others.");

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from halfscope import formats
+from halfscope import _core
 from halfscope.torch.private import storage_key, version_of
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.operand_images import LEFT, OperandFormat
@@ -28,7 +27,6 @@ ROW, BLOCK, TENSOR = "row", "block", "tensor"
 WITH, WITHOUT = "with", "without"
 BLOCK_SIZE = 32
 _LONGEST = 4096  # elements that one scale of a block may have: of a longer row each such part has its own
-_BITS = {"fp4": "fp4_e2m1", "fp8": "fp8_e4m3"}  # elements of names that do not spell theirs
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class ChannelSums:
 
 def scaled_formats(name: str, sides: tuple[str, ...]) -> dict[str, OperandFormat]:
     """The format's elements with one FP32 scale per row, block and tensor; empty where they take none."""
-    element = _element(name)
+    element = _core.element_format(name.partition("+")[0])
     names = {
         ROW: f"block({element}, 1x{_LONGEST}, fp32/te)",
         BLOCK: f"block({element}, 1x{BLOCK_SIZE}, fp32/te)",
@@ -76,18 +74,6 @@ def scaled_formats(name: str, sides: tuple[str, ...]) -> dict[str, OperandFormat
         return {kind: OperandFormat(each, sides) for kind, each in names.items()}
     except ValueError:
         return {}
-
-
-def _element(name: str) -> str:
-    """fp4_e2m1 for nvfp4, mxfp4 and block(fp4_e2m1, ...)."""
-    plain = name.partition("+")[0]
-    if not formats.is_in_blocks(plain):
-        return formats.element_of(plain)
-    inside = re.match(r"block\((\w+)", plain)
-    if inside:
-        return inside[1]
-    bits, element = re.findall(r"^(?:mx|nv)?(fp\d)(_e\d+m\d+)?", plain)[0]
-    return f"{bits}{element}" if element else _BITS[bits]
 
 
 class OperandChannels:
