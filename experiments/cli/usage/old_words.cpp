@@ -37,16 +37,21 @@ const OldWord* find_old(std::string_view command, std::string_view word) {
   return found == old_words.end() ? nullptr : found;
 }
 
+std::string new_value(const OldWord& option, const std::string& value) {
+  return !option.value.empty() && value == option.value ? std::string(option.new_value) : value;
+}
+
 /// `word` as it is to be typed, behind the word `before`.
 std::string new_word(std::string_view command, const std::string& before, const std::string& word) {
-  const OldWord* const old = find_old(command, word);
+  if (const OldWord* const old = find_old(command, word)) {
+    const std::string name(old->new_word);
+    const std::size_t equals = word.find('=');
+    return shell_word(equals == std::string::npos ? name
+                                                  : name + "=" + new_value(*old, word.substr(equals + 1)));
+  }
   const OldWord* const option = find_old(command, before);
-  if (option != nullptr && option->word == before && !option->value.empty() && option->value == word)
-    return std::string(option->new_value);
-  if (old == nullptr) return shell_word(word);
-  const std::string given = word.substr(old->word.size());
-  const bool is_old = !old->value.empty() && given == "=" + std::string(old->value);
-  return shell_word(std::string(old->new_word) + (is_old ? "=" + std::string(old->new_value) : given));
+  const bool is_value = option != nullptr && option->word == before;
+  return shell_word(is_value ? new_value(*option, word) : word);
 }
 
 }  // namespace
