@@ -31,8 +31,8 @@ struct OrdinaryLanes {
     const FloatVec unit = as_floats(binade), x = as_floats(saturated);
     return as_ints(fused_less(unit, place, fused(unit, place, x)));  // c - a b
 #else
-    const FloatVec place = as_floats(binade + dropped);
-    return as_ints((as_floats(saturated) + place) - place);
+    const FloatVec far = as_floats(binade + dropped);  // a sum with it drops the bits behind the place
+    return as_ints((as_floats(saturated) + far) - far);
 #endif
   }
   HALFSCOPE_HD FloatVec element(FloatVec scaled_number) const {
