@@ -72,13 +72,34 @@ TEST_CASE("a norm that is finite again disproves lost weights, and one that stay
       CHECK(log.disproved->disproof == head + std::ssize(norms));
       CHECK(log.least_skipped() >= 1);
       check_says(verdict_of(log),
-                 {"no weight is lost", fmt::format("line {} is again", head + std::ssize(norms))});
+                 {fmt::format("the norm of line {} is: no weight is lost", head + std::ssize(norms))});
     }
     if (has_loss) continue;  // a finite loss shows life as well
     const SkipLog lost = log_of(format, {"1.5", "nan", "nan"});
     CHECK(lost.lost_from() == 2);
     check_says(verdict_of(lost),
                {"Weights are lost from", fmt::format("lines {} to {}", head + 2, head + 3)});
+  }
+}
+
+TEST_CASE("a norm by its short name is the gradients', and one behind a word is that of the word",
+          "[skip_log]") {
+  const auto log_with = [](std::string_view name, std::string_view mark) {
+    Lines lines;
+    for (int step = 1; step <= 3; ++step)
+      lines.push_back(
+          fmt::format("step {}/3 | loss nan | {}{}{}", step, name, mark, step < 3 ? "1.5" : "nan"));
+    return lines;
+  };
+  for (const char* mark : {" ", ": ", "=", " = "}) {
+    for (const char* name : {"norm", "Norm", "total_norm", "grad norm", "global_norm"}) {
+      INFO(name << mark);
+      CHECK(read_log(log_with(name, mark)).lost_from() == 3);
+    }
+    for (const char* name : {"weight norm", "param norm", "weight_norm", "Update Norm"}) {
+      INFO(name << mark);
+      CHECK(read_log(log_with(name, mark)).lost_from() == 1);  // by the loss alone
+    }
   }
 }
 

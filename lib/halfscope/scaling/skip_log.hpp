@@ -59,6 +59,7 @@ struct DisprovedLosses {
   std::int64_t count = 0;
   LogLines lines;
   std::int64_t disproof = 0;  ///< the later line
+  bool by_loss = false;       ///< its loss is finite, and no norm of its
   bool has_means = false;     ///< the lines are means over several steps
 };
 

@@ -119,6 +119,7 @@ class Evidence {
     ++log_.disproved->count;
     log_.disproved->lines.last = bad.line;
     log_.disproved->disproof = line(alive_).line;
+    log_.disproved->by_loss = !has_good_norm(line(alive_));
   }
 
   void lose(std::ptrdiff_t i) {

@@ -65,8 +65,9 @@ std::string say_disproved(const SkipLog& log) {
                                 ? in_lines({found.lines.first, found.lines.first})
                                 : fmt::format("{} lines ({})", found.count, in_lines(found.lines));
   return fmt::format(
-      " The norm or loss of {} is not finite{}, and that of line {} is again: no weight is lost. {}", lines,
-      found.has_means ? ", a mean over several steps of which one suffices" : "", found.disproof,
+      " The norm or loss of {} is not finite{}, and the {} of line {} is: no weight is lost up to there. {}",
+      lines, found.has_means ? ", a mean over several steps of which one suffices" : "",
+      found.by_loss ? "loss" : "norm", found.disproof,
       log.has_scaler
           ? std::string("The scaler skipped the step.")
           : "A scaler that the log does not show skipped the step: harmless; log its scale to see it." +

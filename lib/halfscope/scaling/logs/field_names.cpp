@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 5> means{"avg", "average", "mean", "smoot
 constexpr std::array<std::string_view, 3> scales{"scale", "amp_scale", "loss_scale_value"};
 constexpr std::array<std::string_view, 6> norm_ends{"grad_norm",     "gradnorm",    "gnorm",
                                                     "gradient_norm", "global_norm", "grad_norm_total"};
+constexpr std::array<std::string_view, 2> norms{"norm", "total_norm"};
 constexpr std::array<std::string_view, 14> losses{
     "loss",          "train_loss", "lm_loss",    "total_loss",   "reduced_train_loss",
     "training_loss", "avg_loss",   "avr_loss",   "average_loss", "step_loss",
@@ -117,7 +118,7 @@ LogRole usual_role(std::string_view name) {
     return name.starts_with("log_") ? LogRole::none : LogRole::scale;
   }
   if (is_one_of(name, scales)) return LogRole::scale;
-  if (ends_with_one_of(without_letter(name), norm_ends)) return LogRole::norm;
+  if (ends_with_one_of(without_letter(name), norm_ends) || is_one_of(name, norms)) return LogRole::norm;
   if (is_one_of(name, losses)) return LogRole::loss;
   if (is_one_of(name, overflows)) return LogRole::overflow;
   return is_one_of(name, skip_counts) ? LogRole::skipped : other;

@@ -60,7 +60,7 @@ class LogFieldFinder {
       while (end > at + 1 && (text_[end - 1] == '.' || text_[end - 1] == '-' || text_[end - 1] == '/')) --end;
       const bool follows = before_end > 0 && at == before_end + 1 && text_[before_end] == ' ';
       std::size_t next = end;
-      if (!(follows && take(before, end, next))) take(at, end, next);
+      if (!(follows && take(before, end, next)) && !(follows && is_of_word(at, end))) take(at, end, next);
       before = at;
       before_end = end;
       at = std::max(next, end);
@@ -122,6 +122,12 @@ class LogFieldFinder {
   [[nodiscard]] bool is_in_list(std::size_t begin) const {
     const std::size_t before = text_.find_last_not_of(" \t", begin - 1);
     return before != std::string_view::npos && text_[before] == '[';
+  }
+
+  /// "weight norm: 2.5": the norm of the word in front of it.
+  [[nodiscard]] bool is_of_word(std::size_t begin, std::size_t end) const {
+    const std::string_view name = text_.substr(begin, end - begin);
+    return (name == "norm" || name == "Norm") && name != names_.columns_.norm;
   }
 
   /// "val loss: 2.5": a loss or a norm behind the name of an evaluation.
