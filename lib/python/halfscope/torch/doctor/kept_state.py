@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.private import buffers_in
 from halfscope.torch.steps.snapshot import RandomNumbers
 
@@ -16,12 +17,17 @@ from halfscope.torch.steps.snapshot import RandomNumbers
 def kept_state(
     model: torch.nn.Module, tensors: list[torch.Tensor], optimizers: list[torch.optim.Optimizer]
 ) -> Iterator[None]:
-    """A model's weights and buffers, gradients, modes, optimizers and random numbers are left as they were."""
-    kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in {id(each): each for each in tensors}.values()]
+    """A model's weights and buffers, gradients, modes, optimizers and random numbers are left as they were.
+
+    The tensors of optimizers stay the same objects: runs tell them by their storages.
+    """
+    of_optimizers = [each for optimizer in optimizers for each in tensors_in(dict(optimizer.state))]
+    every = {id(each): each for each in [*tensors, *of_optimizers]}
+    kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in every.values()]
     gradients = [(weight, weight.grad) for weight in model.parameters()]
     modes = [(module, module.training) for module in model.modules()]
     dictionaries = [(module, dict(buffers_in(module))) for module in model.modules()]
-    states = [(optimizer, _copied(optimizer.state), _groups(optimizer)) for optimizer in optimizers]
+    states = [(optimizer, _containers(dict(optimizer.state)), _groups(optimizer)) for optimizer in optimizers]
     numbers = RandomNumbers.now()
     for weight, _ in gradients:
         weight.grad = None
@@ -49,12 +55,11 @@ def kept_state(
         numbers.restore()
 
 
-def _copied(state: Any) -> dict:
-    return {
-        key: {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
-        if isinstance(given, dict) else given
-        for key, given in state.items()
-    }  # fmt: skip
+def _containers(value: Any) -> Any:
+    """New dictionaries and lists with the same tensors and numbers."""
+    if type(value) is dict:
+        return {key: _containers(each) for key, each in value.items()}
+    return [_containers(each) for each in value] if type(value) is list else value
 
 
 def _groups(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ class Program:
     is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
-    _names_outside: dict[int, str] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)  # of tensors that are not the model's, by storage
     # By storage: what the step in FP32 writes to that is neither the model's nor an optimizer's.
     written_outside: dict[int, torch.Tensor] = field(default_factory=dict)
 
@@ -103,6 +103,7 @@ class Program:
         calls.is_plain, calls.answers, calls.keeps_state = self.is_plain, self._answer(trial), trial.keeps_state
         before = {**self._weights, **self._buffers}
         start = {name: tensor.detach() for name, tensor in before.items()}
+        self._names.update({storage_key(tensor): name for name, tensor in self._optimizer_state()})
         outputs: list[torch.Tensor] = []
         try:
             with ExitStack() as stack:
@@ -114,7 +115,7 @@ class Program:
                 stack.enter_context(calls)
                 result = self.step()
                 loss = self._finish(result, trial)
-            ended = Ending(loss, result, outputs, start, 1 / self._scale(trial), self._names_outside)
+            ended = Ending(loss, result, outputs, start, 1 / self._scale(trial), self._names)
             outer = {log.origin(key): kept for key, kept in mode.outer.items()}
             outcome = outcome_of(ended, self.model, outer)
             outcome.choices = log.decisions
@@ -214,12 +215,16 @@ class Program:
         """Weights, buffers and tensors of the optimizers' states, by name."""
         yield from self._weights.items()
         yield from self._buffers.items()
+        yield from self._optimizer_state()
+
+    def _optimizer_state(self) -> Iterator[tuple[str, torch.Tensor]]:
         for optimizer in self.optimizers:
             for weight, state in optimizer.state.items():
                 name = next((name for name, each in self._weights.items() if each is weight), "a weight")
-                for key, value in state.items():
-                    if isinstance(value, torch.Tensor):
-                        yield f"{key} of {name} in {type(optimizer).__name__}", value
+                for key, value in state.items() if isinstance(state, dict) else ():
+                    for place, tensor in enumerate(tensors_in(value)):
+                        number = f" {place}" if place else ""
+                        yield f"{key}{number} of {name} in {type(optimizer).__name__}", tensor
 
     @property
     def has_buffers(self) -> bool:
