@@ -16,6 +16,7 @@ from torch import nn
 from halfscope.formats import Format
 from halfscope.torch import diagnose
 from halfscope.torch.doctor.calls import Kept
+from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.program import Program, Run, Trial
 
@@ -140,3 +141,18 @@ def test_memory_of_a_fault_stays_near_that_of_a_step() -> None:
     report = diagnose(model, lambda: loss("search"))
     assert report.findings and "fp32's" in str(report).lower()
     assert most["search"] <= most["step"] + 2 * 64 + 2, most  # kept turns of the loop, and those near a change
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_diagnosis_lets_go_of_its_runs_without_a_collection(scale: float) -> None:
+    """Their tensors would have memory beside those of the runs that follow."""
+    model, x = nn.Linear(8, 4), torch.rand(3, 8)
+    gc.collect()
+    gc.disable()
+    try:
+        report = diagnose(model, lambda: (model(x).square().mean() * scale).log())
+        left = [each for each in gc.get_objects() if type(each) is Examination]
+    finally:
+        gc.enable()
+    assert bool(report.findings) is (scale > 1)
+    assert not left

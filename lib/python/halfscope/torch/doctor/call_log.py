@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -146,6 +147,17 @@ class CallLog:
                     found.append(maker)
                     queue.append(maker)
         return found
+
+    def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
+        """Places of the calls on whose results a decision depends."""
+        return self._upstream.get(place, frozenset())
+
+    @cached_property
+    def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
+        return {
+            place: frozenset(made.place for call in self.turns(place) for made in self.ancestors(call)) - {place}
+            for place in self.decisions
+        }
 
     def layer(self) -> tuple[str, bool]:
         """The layer of PyTorch's that is at work, and whether it stands in another one; empty in a user's module."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -37,7 +37,7 @@ class Examination:
     alarms: list[Alarm] = field(init=False)
     first: FirstNotFinite = field(default_factory=FirstNotFinite)  # in the format
     base: Trial = field(default_factory=Trial)  # changes that all trials have: inputs before their cast, the loss scale
-    _kept: Kept | None = None  # calls in the format that have operands and results
+    _kept: Kept = field(default_factory=Kept)  # calls in the format that have operands and results
     _answers: dict[Any, bool] = field(default_factory=dict)  # whether trials without changes heal
     _smaller: Run | None = None  # FP32 on smaller inputs
     _floor_of_smaller: Floor | None = None
@@ -51,7 +51,6 @@ class Examination:
 
     def look(self) -> None:
         """The format's run, the floor, and what lies above it."""
-        self.floor.upstream = self.upstream
         # Noise first: its runs would hold the gradients of the format's run too.
         noise = Pair(self._tolerant_run, Trial(), self.exact.outcome, self.exact.outcome)
         noise.learn(self.floor, self.quick)
@@ -60,40 +59,41 @@ class Examination:
             self.alarms = self.floor.alarms(self.narrow.outcome, self.exact.outcome)
             return
         noise.learn_fp32(self.floor)
-        self.narrow = self._in_the_format(Trial(keeps=Kept()))
+        self._run_keeping(Kept())
         self.alarms = self._judged(Pair(self._tolerant_run, Trial(), self.narrow.outcome, self.exact.outcome))
         if self.alarms:
             self.floor.learn_harm(self.narrow.outcome, self.exact.outcome, self.alarms)
             self.narrow.outcome.gradients.clear()  # the alarms tell what they differ in
 
     def keep(self, calls: Kept) -> None:
-        """Has these calls in the format at hand, with operands and results, and what is not finite first.
+        """Has these calls in the format at hand, with operands and results.
 
         A step has no memory for the operands of all its calls.
         """
-        if self._kept is None or (self._kept | calls) != self._kept:
-            self._run_keeping(calls | (self._kept or Kept()))
+        if (self._kept | calls) != self._kept:
+            self._run_keeping(self._kept | calls)
             if self.alarms:
                 self.narrow.outcome.gradients.clear()
 
     def _run_keeping(self, calls: Kept) -> None:
         self._kept = calls
-        self.narrow = self._in_the_format(Trial(keeps=calls), FirstNotFinite())
+        self.narrow = self._in_the_format(Trial(keeps=calls))
+        self.floor.upstream = self.narrow.log.upstream
 
     def _judged(self, pair: Pair) -> list[Alarm]:
         alarms = pair.alarms(self.floor)
         return self._confirmed(alarms) if self._may_be_luck(alarms) else alarms
 
-    def _in_the_format(self, trial: Trial, first: FirstNotFinite | None = None) -> Run:
+    def _in_the_format(self, trial: Trial) -> Run:
         """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
-        self.first = first or self.first
+        self.first = FirstNotFinite()
         try:
-            return self.program.run(trial, first)
+            return self.program.run(trial, self.first)
         except Exception as error:
             if self.program.refusal:
                 raise
             self.program.refusal = f"{type(error).__name__}: {error}"
-        return self._in_the_format(trial, first and FirstNotFinite())
+        return self._in_the_format(trial)
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
@@ -128,17 +128,19 @@ class Examination:
         with_floats = {call.place for call in self.narrow.log.calls if call.has_floats}
         return [place for place in self.narrow.log.places if place in with_floats]
 
-    def upstream(self, place: CallPlace) -> frozenset[CallPlace]:
-        """Places of the calls on whose results a decision depends, in the format."""
-        return self._upstream.get(place, frozenset())
+    @cached_property
+    def first_infinite(self) -> int | None:
+        """Number, in `places`, of the call that is infinite or NaN first, or whose gradient is."""
+        calls = [origin.call(self.narrow.log) for origin in self.first.origins[:1]]
+        return self._first_number({call.place for call in calls if call is not None})
 
     @cached_property
-    def _upstream(self) -> dict[CallPlace, frozenset[CallPlace]]:
-        log = self.narrow.log
-        return {
-            place: frozenset(made.place for call in log.turns(place) for made in log.ancestors(call)) - {place}
-            for place in log.decisions
-        }
+    def first_decision(self) -> int | None:
+        """Number, in `places`, of the first call that decides otherwise than in FP32."""
+        return self._first_number({alarm.distance.place for alarm in self.alarms})
+
+    def _first_number(self, places: Set[CallPlace | None]) -> int | None:
+        return next((number for number, place in enumerate(self.places) if place in places), None)
 
     def run(self, trial: Trial, after_call: Callable[[Call], None] | None = None) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error."""

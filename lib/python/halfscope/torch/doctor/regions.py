@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from halfscope.torch.doctor.call_log import CallLog
@@ -28,31 +29,58 @@ def shortest_region(about: Examination, base: Trial) -> Region | None:
 
 
 def shortest_span(about: Examination, base: Trial) -> list[CallPlace]:
-    """Calls from the last first one to the first last one that heal the step; empty where all of them do not."""
-    places = about.places
+    """Calls from the last first one to the first last one that heal the step; empty where all of them do not.
+
+    The call that is infinite first is tried alone; the bounds are sought from it, or from a decision, outwards.
+    """
+    places, alone = about.places, about.first_infinite
+    near = about.first_decision if alone is None else alone
 
     def heals(first: int, last: int) -> bool:
         return about.heals(about.region(frozenset(places[first : last + 1]), base))
 
+    if alone is not None and heals(alone, alone):
+        return [places[alone]]
     if not about.heals(about.region(None, base)):
         return []
-    last = _smallest(0, len(places) - 1, lambda end: heals(0, end))
-    first = (
-        len(places) - 1 - _smallest(len(places) - 1 - last, len(places) - 1, lambda k: heals(len(places) - 1 - k, last))
-    )
+    end = len(places) - 1
+    last = _smallest(0, end, lambda at: heals(0, at), near)
+    first = -_smallest(-last, 0, lambda at: heals(-at, last), None if near is None else -min(near, last))
     found = places[first : last + 1]
     return found if about.heals(about.region(frozenset(found), base)) else places
 
 
-def _smallest(low: int, high: int, holds: object) -> int:
-    """The smallest number that holds, where all larger ones do; `high` is not asked."""
+def _smallest(low: int, high: int, holds: Callable[[int], bool], near: int | None = None) -> int:
+    """The smallest number that holds, where all larger ones do; `high` is not asked. near: where to begin."""
+    if near is not None:
+        low, high = _around(near, low, high, holds)
     while low < high:
         middle = (low + high) // 2
-        if holds(middle):  # type: ignore[operator]
+        if holds(middle):
             high = middle
         else:
             low = middle + 1
     return low
+
+
+def _around(near: int, low: int, high: int, holds: Callable[[int], bool]) -> tuple[int, int]:
+    """Bounds of the smallest number that holds, by steps from `near` that double."""
+    at, step = near, 1
+    if at == high or holds(at):
+        high = at
+        while low < high:
+            at = max(low, high - step)
+            if not holds(at):
+                return at + 1, high
+            high, step = at, 2 * step
+        return low, high
+    low = at + 1
+    while low < high:
+        at = min(high, low + step - 1)
+        if at == high or holds(at):
+            return low, at
+        low, step = at + 1, 2 * step
+    return low, high
 
 
 def _needed(about: Examination, base: Trial, places: list[CallPlace]) -> list[CallPlace]:
