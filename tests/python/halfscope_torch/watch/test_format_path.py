@@ -216,7 +216,7 @@ def test_casts_are_pytorchs_own_after_a_forward_pass_and_after_an_error() -> Non
 
 
 def test_casts_to_fp32_leave_a_step_as_it_is() -> None:
-    """The copies that tell an FP32 part from the rest have the same numbers and gradients."""
+    """The marks that tell an FP32 part from the rest change no number and no gradient."""
     found = []
     for is_watched in (False, True):
         torch.manual_seed(0)
@@ -230,3 +230,37 @@ def test_casts_to_fp32_leave_a_step_as_it_is() -> None:
             [output.detach(), *(parameter.grad for parameter in model.parameters() if parameter.grad is not None)]
         )
     assert len(found[0]) > 2 and all(map(torch.equal, *found))
+
+
+class Residual(nn.Module):
+    """Norms in FP32 of a tensor that is used beside them too: its gradients are added in PyTorch's order."""
+
+    def __init__(self, depth: int, width: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, x: Any) -> Any:
+        h = self.layers[0](x)
+        for place, layer in enumerate(self.layers):
+            h = h + layer(self.normed(h) if place % 2 else self.normed_by_copy(h)) + 0.3 * h.tanh()
+        return torch.softmax(h, -1, dtype=torch.float32).to(h.dtype) + h.square() + h
+
+    def normed(self, h: Any) -> Any:
+        wide = h.to(torch.float32)
+        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(h.dtype)
+
+    def normed_by_copy(self, h: Any) -> Any:
+        return (h.float() / (h.float().square().sum(-1, keepdim=True) + 1).sqrt()).type_as(h)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_gradients_of_a_watched_step_are_added_in_pytorchs_order(seed: int) -> None:
+    found = []
+    for is_watched in (False, True):
+        torch.manual_seed(seed)
+        model = Residual(3 + seed % 4, 5 + seed)
+        x = torch.randn(7, 5 + seed) * 10.0 ** (seed % 5)
+        with watch(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0)) if is_watched else nullcontext():
+            model(x).square().sum().backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    assert all(map(torch.equal, *found))

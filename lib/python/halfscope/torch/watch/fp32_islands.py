@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -27,21 +28,36 @@ _TYPED = (
 )
 
 
+class _Scope(NamedTuple):
+    """A call in which a tensor is FP32, and its storage."""
+
+    frame: int  # the identity of a frame, which another one may have later
+    code: CodeType
+    storage: StorageWeakRef
+
+
 class Fp32Islands:
     """While it is open, casts of tensors are followed.
 
     `x.float()` and a cast whose source says `float32` make an FP32 copy, as in a model of 16 bits; what is computed of
     it is FP32, until another cast, `.to(x.dtype)`, makes a copy that is none. Without such a cast nothing is done.
+
+    PyTorch gives back the tensor itself where it is FP32 already. A copy in its place would be a node of the backward
+    pass, which adds gradients in another order. So a tensor with a gradient is FP32 within the function that casts it,
+    and outside of it as before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, narrow: Callable[[torch.Tensor], None]) -> None:
+        """narrow: called with a tensor whose cast back PyTorch leaves out."""
+        self._narrow = narrow
         self._wide: dict[int, StorageWeakRef] = {}
+        self._scopes: dict[int, _Scope] = {}
         self._undo: list[Callable[[], None]] = []
         self.is_leaving = False  # while the cast back runs
 
     def __bool__(self) -> bool:
         """Whether a tensor is FP32 by the model's own cast."""
-        return bool(self._wide)
+        return bool(self._wide or self._scopes)
 
     def begin(self) -> None:
         """A forward pass begins."""
@@ -52,9 +68,16 @@ class Fp32Islands:
     def end(self) -> None:
         for undo in reversed(self._undo):
             undo()
-        self._undo, self._wide = [], {}
+        self._undo, self._wide, self._scopes = [], {}, {}
 
     def is_wide(self, tensor: torch.Tensor) -> bool:
+        if tensor.layout is not torch.strided or is_in_transform():
+            return False
+        key = storage_key(tensor)
+        return key in self._wide or (key in self._scopes and _is_running(self._scopes[key]))
+
+    def _is_computed(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is a copy in FP32, or was computed of one."""
         return tensor.layout is torch.strided and not is_in_transform() and storage_key(tensor) in self._wide
 
     def has_any(self, args: Any) -> bool:
@@ -72,12 +95,21 @@ class Fp32Islands:
             return cast
         if self.is_wide(tensor):
             return cast
+        if cast is tensor and _has_gradient(tensor):
+            user = caller(2)
+            self._scopes[storage_key(tensor)] = _Scope(id(user), user.f_code, StorageWeakRef(storage_of(tensor)))
+            return cast
         copy = tensor.clone() if cast is tensor else cast
         self.widen(copy)
         return copy
 
     def _left(self, tensor: torch.Tensor, cast: torch.Tensor) -> torch.Tensor:
         if cast is not tensor or not self.is_wide(tensor):
+            return cast
+        if _has_gradient(tensor):
+            self._wide.pop(storage_key(tensor), None)
+            self._scopes.pop(storage_key(tensor), None)
+            self._narrow(tensor)
             return cast
         self.is_leaving = True
         try:
@@ -100,7 +132,8 @@ class Fp32Islands:
             is_typed = like is not None or any(isinstance(value, torch.dtype) for value in (*args, *kwargs.values()))
             if not is_typed:  # to a device
                 return result
-            enters = self.is_wide(like) if like is not None else _names_fp32()
+            # The tensor before its cast, as in `norm(x.float()).type_as(x)`, has the model's type.
+            enters = self._is_computed(like) if like is not None else _names_fp32()
             return self._entered(tensor, result) if enters else self._left(tensor, result)
 
         return cast
@@ -108,11 +141,28 @@ class Fp32Islands:
     def _typed(self, original: Callable) -> Callable:
         def typed(*args: Any, **kwargs: Any) -> Any:
             is_asked = kwargs.get("dtype") is _WIDE and args and isinstance(args[0], torch.Tensor) and _names_fp32()
-            if is_asked:
-                args = (self._entered(args[0], args[0]), *args[1:])
-            return original(*args, **kwargs)
+            if not is_asked or self.is_wide(args[0]):
+                return original(*args, **kwargs)
+            given = self._entered(args[0], args[0])
+            try:
+                return original(given, *args[1:], **kwargs)
+            finally:
+                self._scopes.pop(storage_key(given), None)  # this call alone asks for FP32
 
         return typed
+
+
+def _has_gradient(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and torch.is_grad_enabled()
+
+
+def _is_running(scope: _Scope) -> bool:
+    frame: FrameType | None = caller(2)
+    while frame is not None:
+        if id(frame) == scope.frame and frame.f_code is scope.code:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _names_fp32() -> bool:

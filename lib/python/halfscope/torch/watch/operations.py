@@ -43,7 +43,7 @@ class OperationWatch(TorchDispatchMode):
         super().__init__()
         self._model: torch.nn.Module | None = None  # the step's
         self._owned: dict[int, Any] | None = None
-        self._islands = Fp32Islands()
+        self._islands = Fp32Islands(self._narrow)
         self.faults = WatchedFaults(Format.of(format), self._owner_of, self._islands.is_wide)
         self._trail, self._path = self.faults.trail, self.faults.path
         self._lines: dict[Any, Operation | None] = {}
@@ -111,6 +111,19 @@ class OperationWatch(TorchDispatchMode):
         if line.kind is Kind.LOSS and not is_narrow:
             self._islands.widen(result)
         return result
+
+    def _narrow(self, tensor: torch.Tensor) -> None:
+        """A cast back from FP32 that PyTorch leaves out: in a model of 16 bits it rounds."""
+        if not _is_plain(tensor) or not tensor.numel():
+            return
+        is_carried = bool(self._path) and self._is_carried((tensor,), None)
+        if not is_carried and not self.faults.is_beyond(largest_of(tensor)):
+            return
+        call = Call(torch.ops.aten.clone.default, _CAST, (tensor,), {}, None, False)
+        with torch.no_grad(), without_modes():
+            numbers = self._path.compute(call) or self._path.rounding(tensor)
+            note = Note(_CAST.name, [storage_key(tensor)], [])
+            self.faults.enter(Beside.both(call, tensor, numbers), self._made_of(note))
 
     def _follow(self, func: Any, line: Operation, args: tuple, kwargs: dict) -> Any:
         """An operation on the way of a fault, which is computed in the format too."""
