@@ -40,6 +40,7 @@ ROOMS = {
         "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
         "wrapping",
     },
+    "trainers": {"check", "watch"},
     "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},

@@ -69,7 +69,7 @@ class Program:
     is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
-    _names: dict[int, str] = field(default_factory=dict)  # of tensors that are not the model's, by storage
+    _names: dict[int, str] = field(default_factory=dict)  # names by storage of tensors that are not the model's
     # By storage: what the step in FP32 writes to that is neither the model's nor an optimizer's.
     written_outside: dict[int, torch.Tensor] = field(default_factory=dict)
 

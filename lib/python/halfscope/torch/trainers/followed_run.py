@@ -1,0 +1,158 @@
+"""A training that a trainer's callback follows: its watch, its metrics, and the first batch that is not finite."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from halfscope.reporting import Report
+from halfscope.torch.check.check import check
+from halfscope.torch.watch.watch import Watch, watch
+
+BATCH_FILE = "halfscope-batch.pt"
+_PREFIX = "halfscope/"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments that the callbacks of all trainers have."""
+
+    every: int
+    format: str
+    folder: str | os.PathLike[str] | None
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"trainers: every={self.every}; give 1 or more steps")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of the step under way. loss: computes the loss once more; None where the callback cannot."""
+
+    content: Any
+    loss_value: Any
+    loss: Callable[[], Any] | None
+
+    def is_finite(self) -> bool:
+        """Whether its loss is, or is not known."""
+        return self.loss_value is None or bool(torch.as_tensor(self.loss_value).isfinite().all())
+
+
+class _Scalars:
+    """The part of a SummaryWriter that `watch` needs; keeps the numbers of a watched step until they are taken."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+
+    def add_scalar(self, name: str, value: float, _step: int) -> None:
+        self.metrics[_PREFIX + name] = value
+
+    def add_histogram_raw(self, *_: object, **__: object) -> None:
+        """Trainers' loggers have no histograms in common."""
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+class FollowedRun:
+    """One training, from its first step to its end or to the error that ends it.
+
+    checked: the report of `check` on the first batch that was not finite; None without one.
+    """
+
+    def __init__(
+        self, settings: Settings, model: torch.nn.Module, optimizers: Any, scaler: Any, *, folder: Any, speaks: bool
+    ) -> None:
+        """folder: for the batch, where the settings name none. speaks: whether this process prints and saves."""
+        self._settings, self._folder, self._speaks = settings, Path(settings.folder or folder), speaks
+        self._model, self._optimizers, self._scaler = model, optimizers, scaler
+        self._scalars = _Scalars()
+        self._batch: Batch | None = None
+        self._is_open = True
+        self.checked: Report | None = None
+        self.watched: Watch = watch(
+            model, settings.every, optimizer=optimizers, scaler=scaler, format=settings.format,
+            tensorboard=self._scalars,
+        )  # fmt: skip
+
+    def take_metrics(self) -> dict[str, float]:
+        """Numbers of the watched step that ended last, once."""
+        metrics, self._scalars.metrics = self._scalars.metrics, {}
+        return metrics
+
+    def see_batch(self, batch: Batch) -> None:
+        """A step of several batches keeps the first whose loss is not finite, else the last."""
+        if self._batch is None or self._batch.is_finite():
+            self._batch = batch
+
+    def before_update(self, step: int) -> None:
+        """Looks at the loss and at gradients; the first step that is not finite is checked, and its batch saved.
+
+        Where there is a gradient scaler it skips steps whose gradients alone are infinite.
+        """
+        batch, self._batch = self._batch, None
+        if not self._is_open or batch is None:
+            return
+        if not batch.is_finite() or (self._scaler is None and not _is_finite(self._model)):
+            self._close()  # the check's own steps would count
+            self._examine(batch, step)
+
+    def end(self) -> None:
+        """Prints what the watch has to say; a second time it does nothing."""
+        if self._is_open:
+            self._close()
+            self._say(str(self.watched.report))
+
+    def _close(self) -> None:
+        self._is_open = False
+        self.watched.close()
+
+    def _examine(self, batch: Batch, step: int) -> None:
+        self._say(f"step {step} is not finite; {self._save(batch, step)}")
+        if batch.loss is None:
+            self._say("its loss cannot be computed again here: print(check(model, loss, optimizer)) on that batch")
+            return
+        settings = self._settings
+        try:
+            self.checked = check(self._model, batch.loss, self._optimizers, settings.format, seconds=settings.seconds)
+        except Exception as error:  # the training goes on as it would have
+            self._say(f"check ended with {type(error).__name__}: {error}")
+        else:
+            self._say(str(self.checked))
+
+    def _save(self, batch: Batch, step: int) -> str:
+        path = self._folder / BATCH_FILE
+        try:
+            if self._speaks:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                torch.save({"step": step, "batch": batch.content}, path)
+        except Exception as error:
+            return f"its batch was not saved to {path}: {error}"
+        return f"its batch is in {path}"
+
+    def _say(self, text: str) -> None:
+        if self._speaks:
+            print(f"halfscope: {text}", file=sys.stderr, flush=True)
+
+
+def _is_finite(model: torch.nn.Module) -> bool:
+    """Whether all gradients are, with one wait for a device; shards and sparse ones are left out."""
+    gradients = [weight.grad.detach() for weight in model.parameters() if _is_plain(weight.grad)]
+    if not gradients:
+        return True
+    sums = [gradient.sum(dtype=torch.float32).to(gradients[0].device) for gradient in gradients]
+    if bool(torch.stack(sums).isfinite().all()):
+        return True
+    return all(bool(gradient.isfinite().all()) for gradient in gradients)  # a sum of finite numbers may overflow
+
+
+def _is_plain(gradient: torch.Tensor | None) -> bool:
+    return type(gradient) is torch.Tensor and gradient.layout is torch.strided
