@@ -21,13 +21,14 @@ std::string excerpt(std::string_view text) {
 }
 
 std::uint64_t checked_size(const Shape& shape, std::uint64_t unit, std::string_view where) {
-  std::uint64_t size = unit;
+  std::int64_t size = 0;
+  bool is_beyond = __builtin_add_overflow(unit, std::int64_t{0}, &size), is_empty = false;
   for (const std::int64_t extent : shape) {
-    if (__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size)) {
-      refuse(where, "shape has more elements than memory can hold");
-    }
+    is_empty = is_empty || extent == 0;
+    is_beyond = is_beyond || (extent != 0 && __builtin_mul_overflow(size, extent, &size));
   }
-  return size;
+  if (is_beyond) refuse(where, "shape has more elements than memory can hold");
+  return is_empty ? 0 : static_cast<std::uint64_t>(size);
 }
 
 }  // namespace halfscope

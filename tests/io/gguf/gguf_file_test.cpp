@@ -63,6 +63,11 @@ TEST_CASE("damaged GGUF files are refused", "[gguf]") {
       {"too many"});
   check_says(refusal(gguf_bytes({gguf_tensor("w", {1u << 31, 1u << 31, 1u << 31}, 0, 0)}, "")),
              {"more elements than memory"});
+  for (const std::vector<std::uint64_t>& shape : {std::vector<std::uint64_t>{0, 1u << 31, 1u << 31, 4},
+                                                  {1u << 31, 0, 1u << 31, 4},
+                                                  {4, 1u << 31, 1u << 31, 0}}) {
+    check_says(refusal(gguf_bytes({gguf_tensor("w", shape, 0, 0)}, "")), {"more elements than memory"});
+  }
   check_says(refusal(gguf_bytes({gguf_tensor("w", {~std::uint64_t{0}}, 0, 0)}, "")), {"negative"});
   check_says(refusal(gguf_bytes({gguf_tensor("w", {1}, 0, std::uint64_t{1} << 63)}, "")), {"truncated"});
 }

@@ -73,14 +73,15 @@ TEST_CASE("a header that says something else is refused with the byte", "[npy]")
 }
 
 TEST_CASE("shapes whose product overflows are refused, empty ones are not", "[npy]") {
-  for (const char* shape : {"(4294967296, 4294967296)", "(9223372036854775807,)", "(4611686018427387905,)",
-                            "(2147483648, 2147483648, 2)"}) {
+  for (const char* shape :
+       {"(4294967296, 4294967296)", "(9223372036854775807,)", "(4611686018427387905,)",
+        "(2147483648, 2147483648, 2)", "(0, 4294967296, 4294967296)", "(4294967296, 4294967296, 0)"}) {
     INFO(shape);
     check_says(refusal(npy_bytes("<f4", shape, "1234")), {"more elements than memory can hold"});
   }
   check_says(refusal(npy_bytes("<f4", "(1000000000000,)", "1234")), {"truncated", "4000000000000"});
   const TemporaryFolder folder;
-  const auto file = open_tensor_file(folder.put("a.npy", npy_bytes("<f4", "(0, 9223372036854775807)", "")));
+  const auto file = open_tensor_file(folder.put("a.npy", npy_bytes("<f4", "(0, 1000000000000)", "")));
   CHECK(file->tensors()[0].elements == 0);
   CHECK(elements_of(*file).empty());
 }

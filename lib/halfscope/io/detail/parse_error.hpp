@@ -15,7 +15,8 @@ namespace halfscope {
 /// `text` as a JSON string, cut after 100 characters.
 [[nodiscard]] std::string excerpt(std::string_view text);
 
-/// Product of the extents, all from 0, and `unit`; throws InvalidArgument where 64 bits cannot hold it.
+/// Product of the extents, all from 0, and `unit`; throws InvalidArgument where a signed number of 64 bits
+/// cannot hold that of the extents above 0, whose parts other code multiplies.
 [[nodiscard]] std::uint64_t checked_size(const Shape& shape, std::uint64_t unit, std::string_view where);
 
 }  // namespace halfscope
