@@ -21,6 +21,7 @@ ROOMS = {
     "operations": {"tensors"},
     "device": {"tensors"},
     "grad_scaler": {"device"},
+    "dump": {"tensors"},
     "policy": {"operations", "split_sums"},
     "events": {"operations", "policy"},
     "counts": {"device", "tensors", "words"},

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
     from halfscope.arithmetic import matmul, round, sum
+    from halfscope.dumps.comparison import DumpComparison, compare_dumps
     from halfscope.encoding import Encoded, decode, encode
     from halfscope.explorer import Explorer, explore
     from halfscope.format_comparison import FormatComparison, compare_formats
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "BlockCounts",
+    "DumpComparison",
     "Encoded",
     "Explorer",
     "FormatComparison",
@@ -46,6 +48,7 @@ __all__ = [
     "WhatIf",
     "advise_scale",
     "analyze",
+    "compare_dumps",
     "compare_formats",
     "count_blocks",
     "decode",
@@ -66,6 +69,7 @@ __all__ = [
 # Where a name of __all__ is that is not in the compiled module itself.
 _MODULES = {
     "Analysis": "analysis",
+    "DumpComparison": "dumps.comparison",
     "Encoded": "encoding",
     "Explorer": "explorer",
     "FormatComparison": "format_comparison",
@@ -73,6 +77,7 @@ _MODULES = {
     "ScaleAdvice": "advice",
     "advise_scale": "advice",
     "analyze": "analysis",
+    "compare_dumps": "dumps.comparison",
     "compare_formats": "format_comparison",
     "decode": "encoding",
     "encode": "encoding",

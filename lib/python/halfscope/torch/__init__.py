@@ -5,6 +5,7 @@ from halfscope.torch.ablate.scale_probe import ScaleProbe, TensorError, probe_sc
 from halfscope.torch.check.check import check
 from halfscope.torch.diagnose.diagnose import diagnose
 from halfscope.torch.doctor.report import Diagnosis
+from halfscope.torch.dump import dump
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
@@ -36,6 +37,7 @@ __all__ = [
     "ablate",
     "check",
     "diagnose",
+    "dump",
     "emulate",
     "lint",
     "probe_scales",

@@ -77,7 +77,7 @@ def test_a_healthy_training_stays_as_it_is(mode: str, tmp_path: Path, capsys: py
     callback = HalfscopeCallback(every=2)
     watched.add_callback(callback)
     for each in (plain, watched):
-        torch.manual_seed(1)  # of the order of the data
+        torch.manual_seed(1)  # the order of data is drawn
         capsys.readouterr()
         each.train()
     wanted = bits(plain)

@@ -100,7 +100,7 @@ class LightningCallback(Callback):
 
 @contextmanager
 def _without_logs(module: Any) -> Iterator[None]:
-    """What a step logs once more would be counted into its means."""
+    """A step that is computed once more logs nothing: its numbers would count into the means."""
     names = ("log", "log_dict")
     for name in names:
         setattr(module, name, lambda *_, **__: None)
