@@ -20,6 +20,7 @@ void add_memory_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_replay_command(CLI::App& app);
 void add_report_command(CLI::App& app);
+void add_updates_command(CLI::App& app);
 
 /// The kinds of names that `halfscope list` takes.
 [[nodiscard]] std::vector<std::string> list_kinds();

@@ -97,6 +97,7 @@ int run_program(int count, const char* const* given) {
   add_compare_command(app);
   add_analyze_command(app);
   add_formats_command(app);
+  add_updates_command(app);
   add_replay_command(app);
   add_memory_command(app);
   add_calc_command(app);

@@ -94,12 +94,6 @@ class Page(Files):
         self.run_ok("formats", tensors, "--format", "mxfp4", "--html", page)
         self.assertIn("<h1>weights.safetensors in mxfp4</h1>", page.read_text())
 
-    def test_a_page_needs_tensors(self):
-        weights = self.write("w.safetensors", {"w": [1.0]})
-        page = self.folder / "page.html"
-        self.refuse("analyze", "--weights", weights, "--updates", weights, "--html", page, says=["--html", "FILE"])
-        self.assertFalse(page.exists())
-
 
 if __name__ == "__main__":
     unittest.main()

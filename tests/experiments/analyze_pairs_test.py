@@ -1,5 +1,6 @@
-"""halfscope analyze of two sides: references, updates of weights, and the order of their elements."""
+"""halfscope analyze beside references, and the order of the elements of two files."""
 
+import json
 import math
 import struct
 import unittest
@@ -70,38 +71,8 @@ class Orders(Files):
                 with self.subTest(one=one.name, other=other.name):
                     (tensor,) = self.analyze(one, "--against", other)["tensors"]
                     self.assertEqual((tensor["relative_error"], tensor["reference_cosine"]), (0, 1))
-                    (update,) = self.analyze("--weights", one, "--updates", other)["updates"]
+                    (update,) = json.loads(self.run_ok("updates", other, "--weights", one, "--json"))["updates"]
                     self.assertEqual((update["elements"], update["nonzero"], update["lost"]), (6, 5, 0))
-
-
-class Updates(Files):
-    def test_weights_and_updates_in_shards(self):
-        weights = [self.write(f"w{i}.safetensors", {f"l{i}": [1.0] * 4}) for i in range(3)]
-        updates = [self.write(f"u{i}.safetensors", {f"l{i}": [2.0**-12] * i + [1.0] * (4 - i)}) for i in range(3)]
-        words = [word for pair in zip(weights, updates) for word in ("--weights", pair[0], "--updates", pair[1])]
-        found = self.analyze(*words)["updates"]
-        self.assertEqual([(u["name"], u["lost"]) for u in found], [("l0", 0), ("l1", 1), ("l2", 2)])
-        self.assertEqual(found, self.analyze("--weights", self.model / "w*", "--updates", self.model / "u*")["updates"])
-        self.assertIn("25.00 % of all nonzero updates", self.run_ok(*("analyze", *words)))
-
-    def test_nothing_to_judge_is_no_success(self):
-        weights, updates = self.write("w.safetensors", {"w": [1.0] * 2}), self.write("u.safetensors", {"w": [math.nan, math.inf]})
-        words = ("analyze", "--weights", weights, "--updates", updates)
-        self.refuse(*words, "--fail-on", "flushed>10%", says=["'flushed>10%'", "FILE"])
-        result = halfscope(*words, "--fail-on", "lost_updates>1%")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("nothing to judge", result.stderr)
-        self.assertIn("no update is finite", result.stdout)
-        self.assertEqual(result.stdout.splitlines()[3].split(), ["w", "2", "2", "2", "0", "-"])
-        some = self.write("v.safetensors", {"w": [math.nan, 2.0**-12]})
-        self.assertIn("100.00 % of all nonzero finite", self.run_ok("analyze", "--weights", weights, "--updates", some))
-        result = halfscope("analyze", self.write("n.safetensors", {"x": [math.nan]}), "--fail-on", "flushed>1%")
-        self.assertEqual(result.returncode, 2)
-        self.run_ok("analyze", self.write("z.safetensors", {"x": [0.0]}), "--fail-on", "flushed>1%")
-
-    def test_shapes_name_both_files(self):
-        weights, updates = self.write("w.safetensors", {"w": [1.0] * 2}), self.write("u.safetensors", {"w": [1.0] * 3})
-        self.refuse("analyze", "--weights", weights, "--updates", updates, says=["'w'", "(2)", "(3)", "w.safetensors", "u.safetensors"])
 
 
 if __name__ == "__main__":

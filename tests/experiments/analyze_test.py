@@ -217,33 +217,6 @@ class Analyze(WithFolder):
         for key in ("elements", "zeros", "flushed", "subnormal", "overflow", "nonfinite"):
             self.assertEqual(sum(p[key] for p in parts), whole[key], key)
 
-    def test_lost_updates(self):
-        weights = self.write("w.safetensors", {"a": [1.0] * 1000, "b": [0.5, 2.0, 0.0]})
-        updates = self.write("u.safetensors", {"a": [2.0**-11] * 250 + [2.0**-10] * 700 + [0.0] * 50, "b": [-(2.0**-14), 1.0, 2.0**-25]})
-        words = ("--weights", weights, "--updates", updates)
-        self.assertEqual(self.analyze(*words)["updates"], [
-            {"name": "a", "elements": 1000, "nonzero": 950, "lost": 250, "nonfinite": 0, "lost_share": 250 / 950},
-            {"name": "b", "elements": 3, "nonzero": 3, "lost": 2, "nonfinite": 0, "lost_share": 2 / 3},
-        ])
-        verdict = "lost: 26.44 % of all nonzero updates; an FP32 master copy of the weights keeps them"
-        self.assertEqual(self.analyze(*words)["verdict"], verdict)
-        self.complains(*words, "--fail-on", "lost_updates>50%", status=1, lines=[["b (66.67 %)"]])
-        self.assertIn("26.32 %", self.run_ok("analyze", *words, "--include", "a"))
-        both = self.analyze(self.planted(), *words)
-        self.assertEqual((len(both["tensors"]), len(both["updates"])), (3, 2))
-
-    def test_updates_that_do_not_match(self):
-        weights = self.write("w.safetensors", {"a": [1.0], "b": [1.0, 2.0]})
-        other = self.write("u.safetensors", {"a": [1.0], "c": [1.0, 2.0]})
-        shape = self.write("s.safetensors", {"a": [1.0], "b": [1.0] * 3})
-        self.refuse("analyze", "--weights", weights, "--updates", other, says=["w.safetensors", "no tensor 'c'", "--exclude"])
-        self.refuse("analyze", "--weights", weights, "--updates", other, "--exclude", "c", says=["u.safetensors", "no tensor 'b'"])
-        self.refuse("analyze", "--weights", weights, "--updates", shape, says=["'b'", "(2)", "(3)"])
-        self.refuse("analyze", "--weights", weights, says=["--weights needs --updates"])
-        self.refuse("analyze", weights, "--fail-on", "lost_updates>1%", says=["lost_updates", "needs --weights"])
-        single = [self.write(f"{n}.safetensors", {n: [1.0]}) for n in ("v", "dv")]
-        self.assertEqual(self.analyze("--weights", single[0], "--updates", single[1])["updates"][0]["lost"], 0)
-
     def test_a_bad_file_does_not_keep_the_others_from_being_read(self):
         good = self.planted()
         bad = self.folder / "bad.safetensors"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from program import PROGRAM, WithFolder, halfscope
 
-COMMANDS = ["list", "run", "report", "compare", "analyze", "formats", "replay", "memory", "calc", "bench", "generate"]
+COMMANDS = ["list", "run", "report", "compare", "analyze", "formats", "updates", "replay", "memory", "calc", "bench", "generate"]
 EXAMPLE = re.compile(r"^  (halfscope .*)$", re.MULTILINE)
 OPTION = re.compile(r"^  (?:-\w,)?(--[\w-]+)", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-// Findings of `halfscope analyze`: the request, and the reports about tensors and updates.
+// Findings of `halfscope analyze`: the request, and the reports about tensors.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,6 @@
 
 #include <halfscope/explorer/explorer_data.hpp>
 #include <halfscope/io/file_comparison.hpp>
-#include <halfscope/io/file_updates.hpp>
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 
@@ -20,8 +19,7 @@ namespace halfscope {
 
 struct AnalyzeRequest {
   TensorFiles input;
-  std::vector<std::string> weights, updates;  ///< empty, or both
-  std::vector<std::string> against;           ///< files of reference tensors
+  std::vector<std::string> against;  ///< files of reference tensors
   TensorGroups groups;
   FloatFormat format;
   AdvisorOptions advisor;
@@ -43,18 +41,12 @@ struct AnalyzedTensor {
   std::unique_ptr<BlockFindings> blocks{};  ///< blocks of a tensor that was dequantized
 };
 
-struct UpdateReport {
-  std::string name;
-  LostUpdates counts;
-};
-
 struct Analysis {
   FloatFormat format{};
   AdvisorOptions advisor{};
   std::optional<Averaging> averaging{};  ///< that the windows are after
   FilesRead read{};
   std::vector<AnalyzedTensor> tensors{};
-  std::vector<UpdateReport> updates{};
   bool is_quantized = false;  ///< a tensor is quantized: no loss scale is advised on
   WeightSigns signs{};        ///< whether the tensors are weights
   Advice advice{};
@@ -66,10 +58,6 @@ struct Analysis {
 /// Appends what is in the request's files. A file that is wrong is one line on stderr, and the others go on.
 /// Throws InvalidArgument where no file holds a tensor that is asked for.
 void analyze_files(const AnalyzeRequest& request, Analysis& analysis);
-
-/// Counts the updates that the weights do not feel, tensor by tensor. Throws InvalidArgument where the files
-/// of the two do not hold the same tensors.
-[[nodiscard]] std::vector<UpdateReport> analyze_updates(const AnalyzeRequest& request);
 
 /// Gives every tensor the name that is printed, in reports and in the advice about them.
 void label_tensors(Analysis& analysis, Labels labels);

@@ -36,17 +36,7 @@ void print_analysis(const AnalyzeOptions& options, const AnalyzeRequest& request
   if (options.json_lines) return write_analysis_json_lines(std::cout, analysis, view);
   const auto format = parse_enum<TableFormat>("table format", options.tensors.table);
   std::cout << (format == TableFormat::text ? analysis_text(analysis, view, output_width())
-                                            : analysis_tables(analysis, view, format));
-}
-
-void print_findings(const Threshold& threshold, const std::vector<OverThreshold>& findings) {
-  constexpr std::size_t shown = 8;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(shown, findings.size()); ++i) {
-    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", findings[i].tensor, share_text(findings[i].share));
-  }
-  if (findings.size() > shown) names += fmt::format(" and {} more", findings.size() - shown);
-  print_error(fmt::format("{}: {}", threshold.text, names));
+                                            : analysis_table(analysis, view, format));
 }
 
 /// One line for each threshold that is reached, or that had nothing to judge.
@@ -55,24 +45,15 @@ ExitStatus judge_all(const std::vector<Threshold>& thresholds, const Analysis& a
   for (const Threshold& threshold : thresholds) {
     const ThresholdResult judgement = judge(threshold, analysis);
     if (judgement.judged == 0 && analysis.read.status == done) {
-      print_error(fmt::format("--fail-on '{}': there is nothing to judge: no {} has a finite value",
-                              threshold.text, is_of_updates(threshold) ? "update" : "tensor"));
+      print_error(fmt::format("--fail-on '{}': there is nothing to judge: no tensor has a finite value",
+                              threshold.text));
       status = std::max(status, wrong_request);
     }
     if (judgement.over.empty()) continue;
-    print_findings(threshold, judgement.over);
+    print_error(fmt::format("{}: {}", threshold.text, first_shares(judgement.over)));
     status = std::max(status, found_something);
   }
   return status;
-}
-
-void count_updates(const AnalyzeRequest& request, Analysis& analysis) {
-  try {
-    analysis.updates = analyze_updates(request);
-  } catch (const InvalidArgument& error) {
-    print_error(error.what());
-    analysis.read.status = wrong_request;
-  }
 }
 
 void advise_on(Analysis& analysis) {
@@ -100,13 +81,13 @@ void run(const AnalyzeOptions& options) {
   allow_many_files();
   Analysis analysis{.format = request.format, .advisor = request.advisor, .averaging = request.averaging};
   static_cast<void>(view_of(analysis, view_options(options, request, analysis)));  // before hours of reading
-  if (!request.input.paths.empty()) analyze_files(request, analysis);
-  if (!request.weights.empty()) count_updates(request, analysis);
+  analyze_files(request, analysis);
   label_tensors(analysis, options.tensors.json || options.json_lines ? Labels::with_file : Labels::shortest);
   advise_on(analysis);
-  if (!request.page.empty() && !analysis.tensors.empty()) write_page(request, analysis);
-  const bool empty = analysis.tensors.empty() && analysis.updates.empty();
-  if (!empty) print_analysis(options, request, analysis);
+  if (!analysis.tensors.empty()) {
+    if (!request.page.empty()) write_page(request, analysis);
+    print_analysis(options, request, analysis);
+  }
   throw Exit{std::max(analysis.read.status, judge_all(thresholds, analysis))};
 }
 
@@ -117,6 +98,7 @@ void add_analyze_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "analyze", "gradients, activations or weights of your own: what a cast does to them, which scale fits");
   add_analyze_options(*command, *options);
+  command->get_option("FILE")->required();
   command->callback([options] { run(*options); });
 }
 

@@ -13,10 +13,6 @@
 namespace halfscope {
 namespace {
 
-double share(std::int64_t count, std::int64_t total) {
-  return total == 0 ? 0 : static_cast<double>(count) / static_cast<double>(total);
-}
-
 using Share = std::optional<double>;
 
 /// `share` of a tensor that has finite elements.
@@ -28,42 +24,27 @@ Share of_all(const AnalyzedTensor& t, std::int64_t count) {
   return t.report.counts.elements > 0 ? Share(t.report.counts.of_all(count)) : std::nullopt;
 }
 
-/// Measures of a tensor, one line each; one of the two functions is there. Nothing where the tensor
-/// has no elements to judge by.
+/// Measures of a tensor, one line each. Nothing where the tensor has no elements to judge by.
 struct FindingMetric {
   std::string_view name;
   Share (*of_tensor)(const AnalyzedTensor&);
-  Share (*of_update)(const UpdateReport&);
 };
 constexpr std::array metrics{
     FindingMetric{"flushed",
-                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.flushed_fraction()); },
-                  nullptr},
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.flushed_fraction()); }},
     FindingMetric{"subnormal",
-                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.subnormal_fraction()); },
-                  nullptr},
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.subnormal_fraction()); }},
     FindingMetric{"overflow",
-                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.overflow_fraction()); },
-                  nullptr},
-    FindingMetric{"zeros", [](const AnalyzedTensor& t) { return of_all(t, t.report.zeros); }, nullptr},
-    FindingMetric{"nonfinite", [](const AnalyzedTensor& t) { return of_all(t, t.report.nonfinite); },
-                  nullptr},
-    FindingMetric{"lost_energy", [](const AnalyzedTensor& t) { return of_finite(t, t.report.lost_energy); },
-                  nullptr},
+                  [](const AnalyzedTensor& t) { return of_finite(t, t.report.counts.overflow_fraction()); }},
+    FindingMetric{"zeros", [](const AnalyzedTensor& t) { return of_all(t, t.report.zeros); }},
+    FindingMetric{"nonfinite", [](const AnalyzedTensor& t) { return of_all(t, t.report.nonfinite); }},
+    FindingMetric{"lost_energy", [](const AnalyzedTensor& t) { return of_finite(t, t.report.lost_energy); }},
     FindingMetric{
         "relative_error",
-        [](const AnalyzedTensor& t) { return t.reference ? t.reference->relative_error() : std::nullopt; },
-        nullptr},
-    FindingMetric{"lost_updates", nullptr, lost_updates_share},
+        [](const AnalyzedTensor& t) { return t.reference ? t.reference->relative_error() : std::nullopt; }},
 };
 
 }  // namespace
-
-std::optional<double> lost_updates_share(const UpdateReport& update) {
-  const LostUpdates& counts = update.counts;
-  if (counts.elements == counts.nonfinite) return std::nullopt;
-  return share(counts.lost, counts.nonzero - counts.nonfinite);
-}
 
 Threshold parse_threshold(std::string_view option, std::string_view text) {
   const std::size_t at = text.find('>');
@@ -88,27 +69,18 @@ std::string threshold_metrics() {
   return names;
 }
 
-bool is_of_updates(const Threshold& threshold) {
-  return find_in_table("metric", threshold.metric, metrics).of_update != nullptr;
-}
-
 std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor& tensor) {
-  const FindingMetric& metric = find_in_table("metric", threshold.metric, metrics);
-  return metric.of_tensor != nullptr ? metric.of_tensor(tensor) : std::nullopt;
+  return find_in_table("metric", threshold.metric, metrics).of_tensor(tensor);
 }
 
 ThresholdResult judge(const Threshold& threshold, const Analysis& analysis) {
   ThresholdResult judgement;
-  const auto take = [&](const std::string& name, const Share& value) {
-    if (!value) return;
-    ++judgement.judged;
-    if (threshold.is_reached(*value)) judgement.over.push_back({name, *value});
-  };
   const FindingMetric& metric = find_in_table("metric", threshold.metric, metrics);
-  if (metric.of_update != nullptr) {
-    for (const UpdateReport& update : analysis.updates) take(update.name, metric.of_update(update));
-  } else {
-    for (const AnalyzedTensor& tensor : analysis.tensors) take(tensor.report.name, metric.of_tensor(tensor));
+  for (const AnalyzedTensor& tensor : analysis.tensors) {
+    const Share value = metric.of_tensor(tensor);
+    if (!value) continue;
+    ++judgement.judged;
+    if (threshold.is_reached(*value)) judgement.over.push_back({tensor.report.name, *value});
   }
   return judgement;
 }

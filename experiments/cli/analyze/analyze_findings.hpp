@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/cli/analyze/analyze.hpp"
+#include "experiments/cli/tensors/named_shares.hpp"
 
 namespace halfscope {
 
@@ -28,21 +29,13 @@ struct Threshold {
 [[nodiscard]] Threshold parse_threshold(std::string_view option, std::string_view text);
 /// The names of the metrics, with commas.
 [[nodiscard]] std::string threshold_metrics();
-/// Whether the metric is one of weight updates, not of tensors.
-[[nodiscard]] bool is_of_updates(const Threshold& threshold);
 
 /// The threshold's metric of a tensor; nothing where it has no elements to judge by.
 [[nodiscard]] std::optional<double> value_of(const Threshold& threshold, const AnalyzedTensor& tensor);
-/// Lost updates as a share of the finite ones that are not zero; nothing where no update is finite.
-[[nodiscard]] std::optional<double> lost_updates_share(const UpdateReport& update);
 
-struct OverThreshold {
-  std::string tensor;
-  double share = 0;
-};
 struct ThresholdResult {
-  std::size_t judged = 0;           ///< tensors, or updates, that have a value
-  std::vector<OverThreshold> over;  ///< tensors that reach the threshold
+  std::size_t judged = 0;        ///< tensors that have a value
+  std::vector<NamedShare> over;  ///< tensors that reach the threshold
 };
 [[nodiscard]] ThresholdResult judge(const Threshold& threshold, const Analysis& analysis);
 

@@ -53,15 +53,6 @@ Json tensor_json(const AnalyzedTensor& tensor) {
   return json;
 }
 
-Json update_json(const UpdateReport& update) {
-  return {{"name", update.name},
-          {"elements", update.counts.elements},
-          {"nonzero", update.counts.nonzero},
-          {"lost", update.counts.lost},
-          {"nonfinite", update.counts.nonfinite},
-          {"lost_share", json_or_null(lost_updates_share(update))}};
-}
-
 Json outlier_json(const Outlier& outlier) {
   return {{"name", outlier.tensor.name},
           {"remedy", std::string(name_of(outlier.remedy))},
@@ -90,8 +81,7 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
   if (analysis.is_quantized) json["quantized"] = true;
   if (const auto reason = analysis.signs.reason()) json["weights"] = *reason;
   json["first_hurt"] = analysis.advice.first_hurt;
-  const bool has_updates_alone = analysis.tensors.empty() && !analysis.updates.empty();
-  json["verdict"] = has_updates_alone ? lost_words(analysis) : analysis.advice.verdict;
+  json["verdict"] = analysis.advice.verdict;
   json["tolerance"] = analysis.advisor.tolerance;
   json["headroom_log2"] = analysis.advisor.headroom_log2;
   json["outliers"] = list_of(analysis.advice.outliers, outlier_json);
@@ -108,7 +98,6 @@ void add_advice(Json& json, const Analysis& analysis, const View& view) {
 void write_analysis_json(std::ostream& out, const Analysis& analysis, const View& view) {
   Json json{{"format", to_string(analysis.format)}, {"tensors", Json::array()}};
   add_advice(json, analysis, view);
-  json["updates"] = list_of(analysis.updates, update_json);
   const std::string text = to_text(json);
   if (view.tensors.empty()) {
     out << text;
@@ -125,8 +114,6 @@ void write_analysis_json(std::ostream& out, const Analysis& analysis, const View
 void write_analysis_json_lines(std::ostream& out, const Analysis& analysis, const View& view) {
   for (const AnalyzedTensor* tensor : view.tensors)
     out << to_line({{"tensor", tensor_json(*tensor)}}) << "\n";
-  for (const UpdateReport& update : analysis.updates)
-    out << to_line({{"update", update_json(update)}}) << "\n";
   Json advice{{"format", to_string(analysis.format)}};
   add_advice(advice, analysis, view);
   out << to_line({{"all", advice}}) << "\n";

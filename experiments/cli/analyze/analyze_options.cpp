@@ -13,25 +13,6 @@
 namespace halfscope {
 namespace {
 
-void check_files(const AnalyzeRequest& request) {
-  if (request.weights.empty() != request.updates.empty()) {
-    throw InvalidArgument(fmt::format("{} needs {}: files of weights and of the updates to them",
-                                      request.weights.empty() ? "--updates" : "--weights",
-                                      request.weights.empty() ? "--weights" : "--updates"));
-  }
-  if (request.input.paths.empty() && request.weights.empty()) {
-    throw InvalidArgument(
-        "give a FILE of tensors (.npy, .npz, .safetensors, .gguf, .pt, a folder of them, or raw with "
-        "--dtype), or "
-        "--weights "
-        "and --updates");
-  }
-  if (request.input.paths.empty() && !request.page.empty())
-    throw InvalidArgument("--html draws tensors; give the FILE that has them");
-  if (request.input.paths.empty() && !request.against.empty())
-    throw InvalidArgument("--against compares tensors with a reference; give the FILE that has them");
-}
-
 /// Empty without ranks.
 std::optional<Averaging> averaging_of(const AnalyzeOptions& options) {
   if (!options.ranks) {
@@ -55,18 +36,9 @@ FloatFormat cast_format(const AnalyzeOptions& options) {
 }
 
 void add_inputs(CLI::App& command, AnalyzeOptions& options) {
-  AnalyzeRequest& request = options.request;
   add_tensor_files(command, options.tensors);
   command
-      .add_option("--weights", request.weights,
-                  "with --updates: counts updates that FP16 weights lose; a FILE, repeatable")
-      ->allow_extra_args(false);
-  command
-      .add_option("--updates", request.updates,
-                  "updates to add to the weights, under the same names; a FILE, repeatable")
-      ->allow_extra_args(false);
-  command
-      .add_option("--against", request.against,
+      .add_option("--against", options.request.against,
                   "a FILE of FP32 reference tensors of the same names: relative error and cosine; repeatable")
       ->allow_extra_args(false);
 }
@@ -118,8 +90,9 @@ void add_view(CLI::App& command, AnalyzeOptions& options) {
       ->allow_extra_args(false);
   add_rows_shown(command, options.tensors);
   command.add_flag("-q,--quiet", options.tensors.quiet, "the window and the verdict alone");
-  add_output(command, options.tensors,
-             "also writes a page, one file for a browser: the tensors at any loss scale");
+  add_output(command, options.tensors);
+  add_page(command, options.tensors,
+           "also writes a page, one file for a browser: the tensors at any loss scale");
   command.add_flag("--json-lines", options.json_lines, "as JSON lines on stdout: a tensor each, then all");
 }
 
@@ -133,22 +106,16 @@ AnalyzeRequest request_of(const AnalyzeOptions& options) {
   request.advisor.tolerance = parse_share("--tolerance", options.tolerance);
   for (const std::string& pattern : options.groups) request.groups.patterns.emplace_back(pattern);
   request.averaging = averaging_of(options);
-  check_files(request);
   return request;
 }
 
 std::vector<Threshold> thresholds_of(std::string_view option, const std::vector<std::string>& texts,
                                      const AnalyzeRequest& request) {
   std::vector<Threshold> thresholds;
-  const auto needs = [&](const std::string& text, std::string_view what) {
-    throw InvalidArgument(fmt::format("{} '{}' needs {}", option, text, what));
-  };
   for (const std::string& text : texts) {
     thresholds.push_back(parse_threshold(option, text));
-    const Threshold& threshold = thresholds.back();
-    if (is_of_updates(threshold) && request.weights.empty()) needs(text, "--weights and --updates");
-    if (!is_of_updates(threshold) && request.input.paths.empty()) needs(text, "a FILE of tensors");
-    if (threshold.metric == "relative_error" && request.against.empty()) needs(text, "--against");
+    if (thresholds.back().metric == "relative_error" && request.against.empty())
+      throw InvalidArgument(fmt::format("{} '{}' needs --against", option, text));
   }
   return thresholds;
 }

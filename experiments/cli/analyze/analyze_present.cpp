@@ -28,10 +28,6 @@ Cell share_cell(double share) {
   return {share_text(share), share};
 }
 
-Cell share_cell(const std::optional<double>& share) {
-  return share ? share_cell(*share) : Cell{"-", std::monostate{}};
-}
-
 Cell cosine_cell(const std::optional<double>& cosine) {
   return cosine ? Cell{fmt::format("{:.6f}", *cosine), *cosine} : Cell{"-", std::monostate{}};
 }
@@ -92,22 +88,6 @@ Table tensor_table(const Analysis& analysis, const View& view) {
   }
   if (extras.windows) table.columns.push_back({"window_log2", "window"});
   for (const AnalyzedTensor* tensor : view.tensors) table.rows.push_back(tensor_row(*tensor, extras));
-  return table;
-}
-
-Table update_table(const Analysis& analysis) {
-  const bool nonfinite = std::any_of(analysis.updates.begin(), analysis.updates.end(),
-                                     [](const UpdateReport& update) { return update.counts.nonfinite > 0; });
-  Table table{{{"update", "update"}, {"elements", "elements", 1}, {"nonzero", "not zero", 2}}, {}};
-  if (nonfinite) table.columns.push_back({"nonfinite", "inf/nan", 3});
-  table.columns.insert(table.columns.end(), {{"lost", "lost"}, {"lost_share", "share"}});
-  for (const UpdateReport& update : analysis.updates) {
-    const LostUpdates& counts = update.counts;
-    std::vector<Cell> row{update.name, count_cell(counts.elements), count_cell(counts.nonzero)};
-    if (nonfinite) row.push_back(count_cell(counts.nonfinite));
-    row.insert(row.end(), {count_cell(counts.lost), share_cell(lost_updates_share(update))});
-    table.rows.push_back(std::move(row));
-  }
   return table;
 }
 
@@ -175,54 +155,21 @@ std::string tensors_text(const Analysis& analysis, const View& view, std::size_t
   return text + "\n" + window_text(analysis, width);
 }
 
-std::string updates_text(const Analysis& analysis, std::size_t width) {
-  return fmt::format("Updates that would not change a weight stored as {}.\n\n{}\n{}\n",
-                     to_string(analysis.format), write_table(update_table(analysis), {.width = width}),
-                     lost_words(analysis));
-}
-
 }  // namespace
 
-std::string lost_words(const Analysis& analysis) {
-  UpdateReport all;
-  for (const UpdateReport& update : analysis.updates) {
-    all.counts.elements += update.counts.elements;
-    all.counts.nonzero += update.counts.nonzero;
-    all.counts.nonfinite += update.counts.nonfinite;
-    all.counts.lost += update.counts.lost;
-  }
-  const auto share = lost_updates_share(all);
-  if (!share) return "lost: no update is finite";
-  return fmt::format("lost: {} of all nonzero{} updates{}", share_text(*share),
-                     all.counts.nonfinite > 0 ? " finite" : "",
-                     all.counts.lost == 0 ? "" : "; an FP32 master copy of the weights keeps them");
-}
-
 std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width) {
-  std::string text = blocks_text(analysis, view, width);
-  if (!analysis.tensors.empty()) text += tensors_text(analysis, view, width);
-  text += not_read_text(analysis.read, width);
-  if (!text.empty() && !analysis.updates.empty()) text += "\n";
-  if (!analysis.updates.empty()) text += updates_text(analysis, width);
-  return text;
+  return blocks_text(analysis, view, width) + tensors_text(analysis, view, width) +
+         not_read_text(analysis.read, width);
 }
 
 std::string verdict_text(const Analysis& analysis, std::size_t width) {
-  std::string text;
-  if (analysis.is_quantized) text += damage_lines(analysis, width);
-  if (!analysis.tensors.empty() && !analysis.is_quantized)
-    text += advice_text(analysis.advice.verdict, width);
-  if (!analysis.tensors.empty()) text += window_text(analysis, width);
-  if (!analysis.updates.empty()) text += lost_words(analysis) + "\n";
-  return text;
+  const std::string verdict =
+      analysis.is_quantized ? damage_lines(analysis, width) : advice_text(analysis.advice.verdict, width);
+  return verdict + window_text(analysis, width);
 }
 
-std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format) {
-  std::string text;
-  if (!analysis.tensors.empty()) text += write_table(tensor_table(analysis, view), {format});
-  if (!text.empty() && !analysis.updates.empty()) text += "\n";
-  if (!analysis.updates.empty()) text += write_table(update_table(analysis), {format});
-  return text;
+std::string analysis_table(const Analysis& analysis, const View& view, TableFormat format) {
+  return write_table(tensor_table(analysis, view), {format});
 }
 
 }  // namespace halfscope

@@ -11,20 +11,18 @@ namespace halfscope {
 
 /// For the terminal: the table of the view, what is not in it, the window and the verdict.
 [[nodiscard]] std::string analysis_text(const Analysis& analysis, const View& view, std::size_t width);
-/// Window and verdict alone, and the share of updates that is lost.
+/// Window and verdict alone.
 [[nodiscard]] std::string verdict_text(const Analysis& analysis, std::size_t width);
-/// The tables alone, for other programs.
-[[nodiscard]] std::string analysis_tables(const Analysis& analysis, const View& view, TableFormat format);
+/// The table alone, for other programs.
+[[nodiscard]] std::string analysis_table(const Analysis& analysis, const View& view, TableFormat format);
 
 /// One document, as the contract of `analyze --json` has it; a tensor at a time, as there may be hundreds of
 /// thousands.
 void write_analysis_json(std::ostream& out, const Analysis& analysis, const View& view);
-/// The same as JSON lines: each tensor, each update, and what is said of all of them.
+/// The same as JSON lines: each tensor, and the advice on all of them.
 void write_analysis_json_lines(std::ostream& out, const Analysis& analysis, const View& view);
 
 /// Writes the explorer of the tensors to the request's page. Throws RuntimeFailure where that fails.
 void write_page(const AnalyzeRequest& request, const Analysis& analysis);
-/// "lost: 12.00 % of all nonzero updates; ...", of all updates together.
-[[nodiscard]] std::string lost_words(const Analysis& analysis);
 
 }  // namespace halfscope

@@ -122,7 +122,6 @@ void label_tensors(Analysis& analysis, Labels kind) {
   for (const AnalyzedTensor& tensor : analysis.tensors) labels.see(tensor.name, tensor.file);
   for (AnalyzedTensor& tensor : analysis.tensors)
     tensor.report.name = tensor.report.fit.name = labels.of(tensor.name, tensor.file);
-  for (UpdateReport& update : analysis.updates) update.name = labels.alone(update.name);
   labels.label(analysis.read.skipped);
 }
 

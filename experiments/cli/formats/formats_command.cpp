@@ -108,8 +108,9 @@ void add_formats_command(CLI::App& app) {
   add_judging(*command, *options);
   add_rows_shown(*command, options->tensors);
   command->add_flag("-q,--quiet", options->tensors.quiet, "the line of the cheapest format alone");
-  add_output(*command, options->tensors,
-             "also writes a page, one file for a browser: each format under each scale rule");
+  add_output(*command, options->tensors);
+  add_page(*command, options->tensors,
+           "also writes a page, one file for a browser: each format under each scale rule");
   add_threads(*command, options->tensors);
   command->get_option("FILE")->required();
   command->callback([options] { run(*options); });

@@ -59,10 +59,13 @@ void add_rows_shown(CLI::App& command, TensorOptions& options) {
                    fmt::format("all rows; otherwise the {} worst of more tensors", rows_by_default));
 }
 
-void add_output(CLI::App& command, TensorOptions& options, const std::string& page) {
+void add_output(CLI::App& command, TensorOptions& options) {
   command.add_option("--table", options.table, "text, csv, markdown, latex or json")->capture_default_str();
-  command.add_option("--html", options.page, page)->type_name("PAGE");
   command.add_flag("--json", options.json, "as one JSON document on stdout");
+}
+
+void add_page(CLI::App& command, TensorOptions& options, const std::string& help) {
+  command.add_option("--html", options.page, help)->type_name("PAGE");
 }
 
 void add_threads(CLI::App& command, TensorOptions& options) {

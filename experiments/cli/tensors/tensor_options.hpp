@@ -25,8 +25,10 @@ struct TensorOptions {
 void add_tensor_files(CLI::App& command, TensorOptions& options);
 /// --top and --all.
 void add_rows_shown(CLI::App& command, TensorOptions& options);
-/// --table, and --html with `page`, the help of it.
-void add_output(CLI::App& command, TensorOptions& options, const std::string& page);
+/// --table and --json.
+void add_output(CLI::App& command, TensorOptions& options);
+/// --html, with its help.
+void add_page(CLI::App& command, TensorOptions& options, const std::string& help);
 void add_threads(CLI::App& command, TensorOptions& options);
 
 /// The files with the type of their elements. Throws InvalidArgument for an unknown type, and for a page that

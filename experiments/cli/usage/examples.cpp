@@ -28,12 +28,14 @@ constexpr std::array analyze_examples{
     "halfscope analyze model/ --group 'model.layers.*.{attn,mlp}'"sv,
     "halfscope analyze 'shards/*.safetensors' --include '*.weight' --sort flushed --top 10"sv,
     "halfscope analyze grads.npz --fail-on 'flushed>2%' --quiet"sv,
-    "halfscope analyze fp16.safetensors --against fp32.safetensors --sort relative_error"sv,
-    "halfscope analyze --weights w.npz --updates u.npz"sv};
+    "halfscope analyze fp16.safetensors --against fp32.safetensors --sort relative_error"sv};
 constexpr std::array formats_examples{
     "halfscope formats model.pt"sv,
     "halfscope formats model.safetensors --format fp8_e4m3,mxfp8_e4m3,nvfp4 --max-error 5%"sv,
     "halfscope formats model/ --format mxfp4,mxfp4/floor,mxfp4/even --include '*.weight' --json"sv};
+constexpr std::array updates_examples{
+    "halfscope updates updates.npz --weights weights.npz"sv,
+    "halfscope updates u.safetensors --weights w.safetensors --format bf16 --max-lost 10%"sv};
 constexpr std::array replay_examples{
     "halfscope replay results/loss-scale/fp16_dynamic/seed0/metrics.jsonl --scaler all"sv,
     "halfscope replay metrics.jsonl --scaler dynamic,1024 --set growth_interval=200"sv,
@@ -69,6 +71,9 @@ constexpr std::array usages{
         "be written"},
     CommandUsage{"formats", formats_examples,
                  "0 done; 1 no format is within --max-error; 2 the request or a file is wrong; 3 the output "
+                 "cannot be written"},
+    CommandUsage{"updates", updates_examples,
+                 "0 done; 1 a tensor is over --max-lost; 2 the request or a file is wrong; 3 the output "
                  "cannot be written"},
     CommandUsage{"replay", replay_examples, usual_statuses},
     CommandUsage{"memory", memory_examples, usual_statuses},

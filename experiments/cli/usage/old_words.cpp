@@ -16,55 +16,72 @@ namespace {
 
 struct OldWord {
   std::string_view command, word;
-  std::string_view new_command, new_word;
-  std::string_view value{}, new_value{};  // one that has a new name too
+  std::string_view new_command, new_word;  // no new word: the value stands alone
+  std::string_view value{}, new_value{};   // how a value begins, and how it begins now
+  bool is_for_value = false;               // only an option with such a value is old
 };
 constexpr std::array old_words{
     OldWord{"analyze", "--formats", "formats", "--format"},
     OldWord{"analyze", "--max-error", "formats", "--max-error"},
     OldWord{"analyze", "--axis", "formats", "--axis"},
+    OldWord{"analyze", "--updates", "updates", ""},
+    OldWord{"analyze", "--weights", "updates", "--weights"},
+    OldWord{"analyze", "--fail-on", "updates", "--max-lost", "lost_updates>", "", true},
     OldWord{"report", "--format", "report", "--table", "table", "text"},
     OldWord{"memory", "--format", "memory", "--table", "table", "text"},
     OldWord{"calc", "--model", "calc", "--order"},
     OldWord{"list", "accumulators", "list", "orders"},
 };
 
-/// The line of `word`, which may have a value behind "=".
-const OldWord* find_old(std::string_view command, std::string_view word) {
-  const std::string_view name = word.substr(0, word.find('='));
-  const auto* const found = std::ranges::find_if(
-      old_words, [&](const OldWord& old) { return old.command == command && old.word == name; });
+using TypedWords = std::vector<std::string>;
+
+/// The value of the option `words[i]`, behind "=" or the next word.
+std::string_view value_of(const TypedWords& words, std::size_t i) {
+  const std::size_t equals = words[i].find('=');
+  if (equals != std::string::npos) return std::string_view(words[i]).substr(equals + 1);
+  return i + 1 < words.size() ? std::string_view(words[i + 1]) : std::string_view();
+}
+
+/// The line of `words[i]`, which may have a value behind "=".
+const OldWord* find_old(const TypedWords& words, std::size_t i) {
+  const std::string_view name = std::string_view(words[i]).substr(0, words[i].find('='));
+  const auto* const found = std::ranges::find_if(old_words, [&](const OldWord& old) {
+    return old.command == words.front() && old.word == name &&
+           (!old.is_for_value || value_of(words, i).starts_with(old.value));
+  });
   return found == old_words.end() ? nullptr : found;
 }
 
-std::string new_value(const OldWord& option, const std::string& value) {
-  return !option.value.empty() && value == option.value ? std::string(option.new_value) : value;
+std::string new_value(const OldWord& old, std::string_view value) {
+  if (old.value.empty() || !value.starts_with(old.value)) return std::string(value);
+  return fmt::format("{}{}", old.new_value, value.substr(old.value.size()));
 }
 
-/// `word` as it is to be typed, behind the word `before`.
-std::string new_word(std::string_view command, const std::string& before, const std::string& word) {
-  if (const OldWord* const old = find_old(command, word)) {
-    const std::string name(old->new_word);
-    const std::size_t equals = word.find('=');
-    return shell_word(equals == std::string::npos ? name
-                                                  : name + "=" + new_value(*old, word.substr(equals + 1)));
+/// The word to type in place of `words[i]`; empty: none.
+std::string new_word(const TypedWords& words, std::size_t i) {
+  if (const OldWord* const old = find_old(words, i)) {
+    if (words[i].find('=') == std::string::npos) return std::string(old->new_word);
+    const std::string value = new_value(*old, value_of(words, i));
+    return old->new_word.empty() ? value : fmt::format("{}={}", old->new_word, value);
   }
-  const OldWord* const option = find_old(command, before);
-  const bool is_value = option != nullptr && option->word == before;
-  return shell_word(is_value ? new_value(*option, word) : word);
+  const OldWord* const option = i > 1 ? find_old(words, i - 1) : nullptr;
+  const bool is_value = option != nullptr && option->word == words[i - 1];
+  return is_value ? new_value(*option, words[i]) : words[i];
 }
 
 }  // namespace
 
 void refuse_old_words(const std::vector<std::string>& words) {
-  const std::string& command = words.front();
-  const auto first = std::ranges::find_if(
-      words, [&](const std::string& word) { return find_old(command, word) != nullptr; });
-  if (first == words.end()) return;
-  const OldWord& old = *find_old(command, *first);
+  std::size_t first = 1;
+  while (first < words.size() && find_old(words, first) == nullptr) ++first;
+  if (first >= words.size()) return;
+  const OldWord& old = *find_old(words, first);
   std::string line = fmt::format("halfscope {}", old.new_command);
-  for (std::size_t i = 1; i < words.size(); ++i) line += " " + new_word(command, words[i - 1], words[i]);
-  throw InvalidArgument(fmt::format("{} has no {} since 0.1; type: {}", command, old.word, line));
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (const std::string word = new_word(words, i); !word.empty()) line += " " + shell_word(word);
+  }
+  throw InvalidArgument(fmt::format("{} has no {}{} since 0.1.0; type: {}", words.front(), old.word,
+                                    old.is_for_value ? fmt::format(" {}", old.value) : "", line));
 }
 
 }  // namespace halfscope

@@ -107,7 +107,7 @@ class Analysis(ScaleAdvice):
             **quantized, **weights,
             "first_hurt": list(self.first_hurt), "verdict": str(self.verdict), "tolerance": self.tolerance,
             "headroom_log2": self.headroom, "outliers": outliers,
-            "skipped": [], "updates": [],
+            "skipped": [],
         }  # fmt: skip
 
 
