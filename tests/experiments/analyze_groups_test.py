@@ -118,7 +118,7 @@ class Views(Files):
         for key, count in (("flushed_share", "flushed"), ("subnormal_share", "subnormal")):
             for tensor in found["tensors"]:
                 self.assertEqual(tensor[key], tensor[count] / (tensor["elements"] - tensor["zeros"]))
-        lines = [json.loads(line) for line in self.run_ok("analyze", *shards, "--json-lines").splitlines()]
+        lines = [json.loads(line) for line in self.run_ok("analyze", *shards, "--table", "json").splitlines()]
         self.assertEqual([line["tensor"] for line in lines[:-1]], found["tensors"])
         self.assertEqual(lines[-1]["all"]["verdict"], found["verdict"])
         rows = list(csv.DictReader(io.StringIO(self.run_ok("analyze", *shards, "--table", "csv"))))

@@ -61,6 +61,7 @@ class WrongWords(WithFolder):
             (("analyze", "x", "--headroom", "65"), ["--headroom", "0 to 64", "halfscope analyze --help"]),
             (("replay", "x", "--scaler=1", "--scaling=current"), ["give --scaler", "--scaling", "replay --help"]),
             (("generate", "fish"), ["unknown kind 'fish'", "bash, zsh, man"]),
+            (("analyze", "a b", "--json-lines", "-q"), ["no --json-lines", "type: halfscope analyze 'a b' --table json -q"]),
             (("report", "a b", "--format", "csv"), ["no --format", "type: halfscope report 'a b' --table csv"]),
             (("calc", "dot", "--model", "tensor_core(hopper)", "1"), ["calc dot --order 'tensor_core(hopper)' 1"]),
             (("list", "accumulators", "--json"), ["list has no accumulators since 0.1", "type: halfscope list orders --json"]),

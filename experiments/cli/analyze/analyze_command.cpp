@@ -18,7 +18,7 @@ namespace {
 ViewOptions view_options(const AnalyzeOptions& options, const AnalyzeRequest& request,
                          const Analysis& analysis) {
   ViewOptions view{options.sort, options.tensors.top, thresholds_of("--only", options.only, request)};
-  const bool is_text = !options.tensors.json && !options.json_lines && options.tensors.table == "text";
+  const bool is_text = !options.tensors.json && options.tensors.table == "text";
   if (!is_text || options.tensors.all || options.tensors.top || analysis.tensors.size() <= rows_by_default)
     return view;
   view.top = rows_by_default;
@@ -33,8 +33,8 @@ void print_analysis(const AnalyzeOptions& options, const AnalyzeRequest& request
   }
   const View view = view_of(analysis, view_options(options, request, analysis));
   if (options.tensors.json) return write_analysis_json(std::cout, analysis, view);
-  if (options.json_lines) return write_analysis_json_lines(std::cout, analysis, view);
   const auto format = parse_enum<TableFormat>("table format", options.tensors.table);
+  if (format == TableFormat::json) return write_analysis_json_lines(std::cout, analysis, view);
   std::cout << (format == TableFormat::text ? analysis_text(analysis, view, output_width())
                                             : analysis_table(analysis, view, format));
 }
@@ -82,7 +82,8 @@ void run(const AnalyzeOptions& options) {
   Analysis analysis{.format = request.format, .advisor = request.advisor, .averaging = request.averaging};
   static_cast<void>(view_of(analysis, view_options(options, request, analysis)));  // before hours of reading
   analyze_files(request, analysis);
-  label_tensors(analysis, options.tensors.json || options.json_lines ? Labels::with_file : Labels::shortest);
+  const bool is_json = options.tensors.json || options.tensors.table == "json";
+  label_tensors(analysis, is_json ? Labels::with_file : Labels::shortest);
   advise_on(analysis);
   if (!analysis.tensors.empty()) {
     if (!request.page.empty()) write_page(request, analysis);

@@ -93,7 +93,6 @@ void add_view(CLI::App& command, AnalyzeOptions& options) {
   add_output(command, options.tensors);
   add_page(command, options.tensors,
            "also writes a page, one file for a browser: the tensors at any loss scale");
-  command.add_flag("--json-lines", options.json_lines, "as JSON lines on stdout: a tensor each, then all");
 }
 
 }  // namespace

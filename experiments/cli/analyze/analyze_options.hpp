@@ -20,7 +20,6 @@ struct AnalyzeOptions {
   std::optional<std::string> predivide;
   std::optional<std::int64_t> ranks;
   std::vector<std::string> fail_on, only, groups;
-  bool json_lines = false;
 };
 
 void add_analyze_options(CLI::App& command, AnalyzeOptions& options);

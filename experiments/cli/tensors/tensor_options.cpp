@@ -60,7 +60,8 @@ void add_rows_shown(CLI::App& command, TensorOptions& options) {
 }
 
 void add_output(CLI::App& command, TensorOptions& options) {
-  command.add_option("--table", options.table, "text, csv, markdown, latex or json")->capture_default_str();
+  command.add_option("--table", options.table, "text, csv, markdown, latex, or json: a line for each row")
+      ->capture_default_str();
   command.add_flag("--json", options.json, "as one JSON document on stdout");
 }
 

@@ -19,6 +19,7 @@ struct OldWord {
   std::string_view new_command, new_word;  // no new word: the value stands alone
   std::string_view value{}, new_value{};   // how a value begins, and how it begins now
   bool is_for_value = false;               // only an option with such a value is old
+  std::string_view flag_value{};           // value of the option that a flag has become
 };
 constexpr std::array old_words{
     OldWord{"analyze", "--formats", "formats", "--format"},
@@ -27,6 +28,11 @@ constexpr std::array old_words{
     OldWord{"analyze", "--updates", "updates", ""},
     OldWord{"analyze", "--weights", "updates", "--weights"},
     OldWord{"analyze", "--fail-on", "updates", "--max-lost", "lost_updates>", "", true},
+    OldWord{.command = "analyze",
+            .word = "--json-lines",
+            .new_command = "analyze",
+            .new_word = "--table",
+            .flag_value = "json"},
     OldWord{"report", "--format", "report", "--table", "table", "text"},
     OldWord{"memory", "--format", "memory", "--table", "table", "text"},
     OldWord{"calc", "--model", "calc", "--order"},
@@ -57,16 +63,18 @@ std::string new_value(const OldWord& old, std::string_view value) {
   return fmt::format("{}{}", old.new_value, value.substr(old.value.size()));
 }
 
-/// The word to type in place of `words[i]`; empty: none.
-std::string new_word(const TypedWords& words, std::size_t i) {
+/// The words to type in place of `words[i]`.
+TypedWords new_words(const TypedWords& words, std::size_t i) {
   if (const OldWord* const old = find_old(words, i)) {
-    if (words[i].find('=') == std::string::npos) return std::string(old->new_word);
+    const std::string name(old->new_word);
+    if (!old->flag_value.empty()) return {name, std::string(old->flag_value)};
+    if (words[i].find('=') == std::string::npos) return name.empty() ? TypedWords{} : TypedWords{name};
     const std::string value = new_value(*old, value_of(words, i));
-    return old->new_word.empty() ? value : fmt::format("{}={}", old->new_word, value);
+    return {name.empty() ? value : fmt::format("{}={}", name, value)};
   }
   const OldWord* const option = i > 1 ? find_old(words, i - 1) : nullptr;
-  const bool is_value = option != nullptr && option->word == words[i - 1];
-  return is_value ? new_value(*option, words[i]) : words[i];
+  const bool is_value = option != nullptr && option->word == words[i - 1] && option->flag_value.empty();
+  return {is_value ? new_value(*option, words[i]) : words[i]};
 }
 
 }  // namespace
@@ -78,7 +86,7 @@ void refuse_old_words(const std::vector<std::string>& words) {
   const OldWord& old = *find_old(words, first);
   std::string line = fmt::format("halfscope {}", old.new_command);
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (const std::string word = new_word(words, i); !word.empty()) line += " " + shell_word(word);
+    for (const std::string& word : new_words(words, i)) line += " " + shell_word(word);
   }
   throw InvalidArgument(fmt::format("{} has no {}{} since 0.1.0; type: {}", words.front(), old.word,
                                     old.is_for_value ? fmt::format(" {}", old.value) : "", line));
