@@ -70,11 +70,13 @@ class Views(Files):
         text = self.run_ok("analyze", path)
         self.assertLessEqual(len(text.splitlines()), 40)
         self.assertIn("20 of 300 tensors", text)
-        self.assertIn("--all shows all", text)
+        self.assertIn("--top all shows all", text)
         rows = [line.split()[0] for line in text.splitlines() if line.startswith("  layer")]
         self.assertEqual(rows, [f"layer{i:03}" for worst in (49, 48, 47, 46) for i in range(worst, 300, 50)][:20])
-        self.assertEqual(len([line for line in self.run_ok("analyze", path, "--all").splitlines() if line.startswith("  layer")]), 300)
+        self.assertEqual(len([line for line in self.run_ok("analyze", path, "--top", "all").splitlines() if line.startswith("  layer")]), 300)
         self.assertEqual(len(self.names(path)), 300)
+        for top in ("0", "-1", "2.5", "al", "1e3"):
+            self.refuse("analyze", path, f"--top={top}", says=["--top", f"'{top}'", "or all"])
         for columns in (80, 120):
             shown = OnTerminal([PROGRAM, "analyze", path], columns)
             self.assertEqual(shown.returncode, 0)

@@ -19,8 +19,7 @@ ViewOptions view_options(const AnalyzeOptions& options, const AnalyzeRequest& re
                          const Analysis& analysis) {
   ViewOptions view{options.sort, options.tensors.top, thresholds_of("--only", options.only, request)};
   const bool is_text = !options.tensors.json && options.tensors.table == "text";
-  if (!is_text || options.tensors.all || options.tensors.top || analysis.tensors.size() <= rows_by_default)
-    return view;
+  if (!is_text || options.tensors.top || analysis.tensors.size() <= rows_by_default) return view;
   view.top = rows_by_default;
   if (view.sort.empty()) view.sort = worst_first;
   return view;

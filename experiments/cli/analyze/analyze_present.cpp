@@ -97,7 +97,7 @@ std::string rest_line(const View& view) {
   if (shown == view.all) return "";
   if (view.matching < view.all && shown == view.matching)
     return fmt::format("{} of {} tensors are over --only.", shown, view.all);
-  return fmt::format("{} of {} tensors; --top N shows N, --all shows all.", shown, view.matching);
+  return fmt::format("{} of {} tensors; --top N shows N, --top all shows all.", shown, view.matching);
 }
 
 std::string beyond_line(const Analysis& analysis) {

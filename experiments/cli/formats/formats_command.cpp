@@ -58,7 +58,7 @@ void label_tensors(FormatsFound& found, Labels kind) {
 /// format.
 std::size_t tensors_shown(const TensorOptions& options, const FormatsFound& found) {
   const bool is_text = !options.json && options.table == "text";
-  if (options.top || !is_text || options.all) return options.top.value_or(found.tensors.size());
+  if (options.top || !is_text) return options.top.value_or(found.tensors.size());
   return std::max<std::size_t>(1, rows_by_default / found.compared.formats.size());
 }
 

@@ -127,7 +127,7 @@ std::string formats_text(const FormatsFound& found, std::size_t top, std::size_t
   text += wrapped(legend, width, "  ") + "\n\n";
   text += write_table(tensors_table(comparison, top), {.width = width});
   if (shown < found.tensors.size())
-    text += fmt::format("  the worst {} of {} tensors; --top N shows N, --all shows all.\n", shown,
+    text += fmt::format("  the worst {} of {} tensors; --top N shows N, --top all shows all.\n", shown,
                         found.tensors.size());
   return text + scale_text(found, width) + padding_text(comparison, width) + not_read_text(found.read, width);
 }

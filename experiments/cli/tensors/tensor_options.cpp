@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include <halfscope/core/error.hpp>
@@ -33,6 +34,15 @@ void require_page(const std::string& path) {
                   printable(path), printable(path + ".html")));
 }
 
+/// "12" or "all".
+std::size_t parse_top(const std::string& text) {
+  if (text == "all") return std::numeric_limits<std::size_t>::max();
+  std::size_t rows = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rows);
+  if (error == std::errc{} && end == text.data() + text.size() && rows > 0) return rows;
+  throw InvalidArgument(fmt::format("--top '{}': give a number of rows, 1 or more, or all", text));
+}
+
 }  // namespace
 
 void add_tensor_files(CLI::App& command, TensorOptions& options) {
@@ -54,9 +64,11 @@ void add_tensor_files(CLI::App& command, TensorOptions& options) {
 }
 
 void add_rows_shown(CLI::App& command, TensorOptions& options) {
-  command.add_option("--top", options.top, "only the first so many")->check(CLI::Range(1, 1'000'000'000));
-  command.add_flag("--all", options.all,
-                   fmt::format("all rows; otherwise the {} worst of more tensors", rows_by_default));
+  command
+      .add_option_function<std::string>(
+          "--top", [&options](const std::string& text) { options.top = parse_top(text); },
+          fmt::format("only the first N, or all; otherwise the {} worst of more tensors", rows_by_default))
+      ->type_name("N|all");
 }
 
 void add_output(CLI::App& command, TensorOptions& options) {

@@ -15,15 +15,15 @@ namespace halfscope {
 struct TensorOptions {
   TensorFiles files;
   std::optional<std::string> dtype;
-  std::optional<std::size_t> top;
+  std::optional<std::size_t> top;  ///< rows to show, any number for all of them
   std::string table = "text", page;
   int threads = 0;
-  bool json = false, all = false, quiet = false;
+  bool json = false, quiet = false;
 };
 
 /// FILE, and the options that choose among its tensors.
 void add_tensor_files(CLI::App& command, TensorOptions& options);
-/// --top and --all.
+/// --top.
 void add_rows_shown(CLI::App& command, TensorOptions& options);
 /// --table and --json.
 void add_output(CLI::App& command, TensorOptions& options);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <halfscope/core/error.hpp>
+#include <halfscope/core/name_list.hpp>
 
 #include "experiments/cli/usage/shell_words.hpp"
 
@@ -16,10 +17,9 @@ namespace {
 
 struct OldWord {
   std::string_view command, word;
-  std::string_view new_command, new_word;  // no new word: the value stands alone
+  std::string_view new_command, new_word;  // an option, with its value where a flag was; none: a value alone
   std::string_view value{}, new_value{};   // how a value begins, and how it begins now
   bool is_for_value = false;               // only an option with such a value is old
-  std::string_view flag_value{};           // value of the option that a flag has become
 };
 constexpr std::array old_words{
     OldWord{"analyze", "--formats", "formats", "--format"},
@@ -28,11 +28,9 @@ constexpr std::array old_words{
     OldWord{"analyze", "--updates", "updates", ""},
     OldWord{"analyze", "--weights", "updates", "--weights"},
     OldWord{"analyze", "--fail-on", "updates", "--max-lost", "lost_updates>", "", true},
-    OldWord{.command = "analyze",
-            .word = "--json-lines",
-            .new_command = "analyze",
-            .new_word = "--table",
-            .flag_value = "json"},
+    OldWord{"analyze", "--json-lines", "analyze", "--table json"},
+    OldWord{"analyze", "--all", "analyze", "--top all"},
+    OldWord{"formats", "--all", "formats", "--top all"},
     OldWord{"report", "--format", "report", "--table", "table", "text"},
     OldWord{"memory", "--format", "memory", "--table", "table", "text"},
     OldWord{"calc", "--model", "calc", "--order"},
@@ -66,14 +64,16 @@ std::string new_value(const OldWord& old, std::string_view value) {
 /// The words to type in place of `words[i]`.
 TypedWords new_words(const TypedWords& words, std::size_t i) {
   if (const OldWord* const old = find_old(words, i)) {
-    const std::string name(old->new_word);
-    if (!old->flag_value.empty()) return {name, std::string(old->flag_value)};
-    if (words[i].find('=') == std::string::npos) return name.empty() ? TypedWords{} : TypedWords{name};
+    if (words[i].find('=') == std::string::npos) {
+      if (old->new_word.empty()) return {};
+      const std::vector<std::string_view> parts = halfscope::split(old->new_word, ' ');
+      return {parts.begin(), parts.end()};
+    }
     const std::string value = new_value(*old, value_of(words, i));
-    return {name.empty() ? value : fmt::format("{}={}", name, value)};
+    return {old->new_word.empty() ? value : fmt::format("{}={}", old->new_word, value)};
   }
   const OldWord* const option = i > 1 ? find_old(words, i - 1) : nullptr;
-  const bool is_value = option != nullptr && option->word == words[i - 1] && option->flag_value.empty();
+  const bool is_value = option != nullptr && option->word == words[i - 1];
   return {is_value ? new_value(*option, words[i]) : words[i]};
 }
 
