@@ -28,7 +28,7 @@ class Groups(Files):
         values = [TINY] * 3 + [2.0**-20] * 4 + [7.0] * 5
         whole = self.analyze(self.write("whole.safetensors", {"w": values}))["tensors"][0]
         parts = [self.write(f"rank{i}.safetensors", {"w": values[i::3]}) for i in range(3)]
-        merged = self.analyze(*parts, "--merge-shards")["tensors"]
+        merged = self.analyze(*parts, "--group", "{**}")["tensors"]
         self.assertEqual(len(merged), 1)
         for key in ("name", "elements", "zeros", "flushed", "subnormal", "overflow", "max_abs", "window_log2", "flushed_share"):
             self.assertEqual(merged[0][key], whole[key], key)
@@ -132,7 +132,7 @@ class Views(Files):
 
     def test_threads_change_no_byte(self):
         self.shards(30)
-        for words in (("--json",), ("--group", "layers.*.{attn,mlp}", "--json"), ("--merge-shards",), ()):
+        for words in (("--json",), ("--group", "layers.*.{attn,mlp}", "--json"), ("--group", "{**}"), ()):
             outputs = {self.run_ok("analyze", self.model, *words, "--threads", threads) for threads in (1, 2, 5)}
             self.assertEqual(len(outputs), 1, words)
 

@@ -62,6 +62,7 @@ class WrongWords(WithFolder):
             (("replay", "x", "--scaler=1", "--scaling=current"), ["give --scaler", "--scaling", "replay --help"]),
             (("generate", "fish"), ["unknown kind 'fish'", "bash, zsh, man"]),
             (("analyze", "a b", "--json-lines", "-q"), ["no --json-lines", "type: halfscope analyze 'a b' --table json -q"]),
+            (("analyze", "--merge-shards", "x", "y"), ["type: halfscope analyze --group '{**}' x y"]),
             (("formats", "--all", "x"), ["no --all", "type: halfscope formats --top all x"]),
             (("report", "a b", "--format", "csv"), ["no --format", "type: halfscope report 'a b' --table csv"]),
             (("calc", "dot", "--model", "tensor_core(hopper)", "1"), ["calc dot --order 'tensor_core(hopper)' 1"]),

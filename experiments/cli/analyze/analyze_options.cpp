@@ -81,10 +81,8 @@ void add_view(CLI::App& command, AnalyzeOptions& options) {
       .add_option(
           "--group", options.groups,
           "adds tensors up: 'layers.*.{attn,mlp}' has a row for attn and one for mlp, 'layers.{*}' one "
-          "for each layer; repeatable")
+          "for each layer, '{**}' one for each name in several files; repeatable")
       ->allow_extra_args(false);
-  command.add_flag("--merge-shards", options.request.groups.same_name,
-                   "tensors of one name in several files are parts of one");
   command.add_option("--sort", options.sort, fmt::format("one of {}", fmt::join(sort_key_names(), ", ")));
   command.add_option("--only", options.only, "METRIC>SHARE: only tensors over it; repeatable")
       ->allow_extra_args(false);

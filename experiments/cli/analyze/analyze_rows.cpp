@@ -62,8 +62,8 @@ void SummaryRows::begin(const SelectedFile& file) {
   file_ = &file;
   begin_ = analysis_.tensors.size();
   const std::size_t needed = begin_ + file.tensors.size(), held = analysis_.tensors.capacity();
-  const bool has_groups = !request_.groups.patterns.empty() || request_.groups.same_name;
-  if (!has_groups && needed > held) analysis_.tensors.reserve(std::max(needed, 2 * held));
+  if (request_.groups.patterns.empty() && needed > held)
+    analysis_.tensors.reserve(std::max(needed, 2 * held));
 }
 
 void SummaryRows::end() {

@@ -1,4 +1,4 @@
-// Matches names token by token, shortest texts first.
+// Matches names token by token: the shortest text first, and of all parts the longest.
 #include "experiments/cli/analyze/tensor_groups.hpp"
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ GroupPattern::GroupPattern(std::string_view text) {
       if (end == std::string_view::npos || text[end] == '{') refuse("a brace is not closed");
       const std::string_view inside = text.substr(1, end - 1);
       if (inside.empty()) refuse("braces are empty");
-      if (inside == "*") {
-        tokens_.push_back({Token::Kind::part, {}, {}});
+      if (inside == "*" || inside == "**") {
+        tokens_.push_back({inside == "*" ? Token::Kind::part : Token::Kind::parts, {}, {}});
       } else {
         const std::vector<std::string_view> words = split_at_commas(inside);
         tokens_.push_back({Token::Kind::words, {}, {words.begin(), words.end()}});
@@ -69,6 +69,7 @@ bool GroupPattern::match(std::size_t token, std::string_view rest, std::string& 
       return match_words(token, rest, group);
     case Token::Kind::any_text:
     case Token::Kind::part:
+    case Token::Kind::parts:
       break;
   }
   return match_text(token, rest, group);
@@ -86,11 +87,12 @@ bool GroupPattern::match_words(std::size_t token, std::string_view rest, std::st
 }
 
 bool GroupPattern::match_text(std::size_t token, std::string_view rest, std::string& group) const {
-  const bool is_part = tokens_[token].kind == Token::Kind::part;
-  const std::size_t before = group.size();
-  for (std::size_t length = is_part ? 1 : 0; length <= rest.size(); ++length) {
-    if (is_part && separates(rest[length - 1])) return false;
-    group += is_part ? rest.substr(0, length) : std::string_view("*");
+  const Token::Kind kind = tokens_[token].kind;
+  const std::size_t before = group.size(), shortest = kind == Token::Kind::any_text ? 0 : 1;
+  for (std::size_t tried = shortest; tried <= rest.size(); ++tried) {
+    const std::size_t length = kind == Token::Kind::parts ? rest.size() + shortest - tried : tried;
+    if (kind == Token::Kind::part && separates(rest[length - 1])) return false;
+    group += kind == Token::Kind::any_text ? std::string_view("*") : rest.substr(0, length);
     if (match(token + 1, rest.substr(length), group)) return true;
     group.resize(before);
   }
@@ -101,7 +103,6 @@ std::optional<std::string> TensorGroups::group_of(const std::string& name) const
   for (const GroupPattern& pattern : patterns) {
     if (auto group = pattern.group_of(name)) return group;
   }
-  if (same_name) return name;
   return std::nullopt;
 }
 

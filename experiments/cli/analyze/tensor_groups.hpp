@@ -10,7 +10,7 @@ namespace halfscope {
 
 /// A pattern of names. `*` is any text and `?` any character: what they stand for is added up. Braces are
 /// kept apart, a row for each: `{attn,mlp}` one of these words, `{*}` a part of the name between dots or
-/// slashes.
+/// slashes, `{**}` all parts to come.
 class GroupPattern {
  public:
   /// Throws InvalidArgument for braces that are empty, open or within others.
@@ -22,7 +22,7 @@ class GroupPattern {
 
  private:
   struct Token {
-    enum class Kind : std::uint8_t { literal, any_text, any_character, words, part } kind;
+    enum class Kind : std::uint8_t { literal, any_text, any_character, words, part, parts } kind;
     std::string text;                ///< text of a literal
     std::vector<std::string> words;  ///< words, one of which matches
   };
@@ -36,7 +36,6 @@ class GroupPattern {
 /// Groups of tensors that a user asks to be added up.
 struct TensorGroups {
   std::vector<GroupPattern> patterns;  ///< the first that matches counts
-  bool same_name = false;              ///< tensors of one name in several files are parts of one
 
   /// The row of tensor `name`; nothing where it has one of its own.
   [[nodiscard]] std::optional<std::string> group_of(const std::string& name) const;

@@ -30,6 +30,7 @@ constexpr std::array old_words{
     OldWord{"analyze", "--fail-on", "updates", "--max-lost", "lost_updates>", "", true},
     OldWord{"analyze", "--json-lines", "analyze", "--table json"},
     OldWord{"analyze", "--all", "analyze", "--top all"},
+    OldWord{"analyze", "--merge-shards", "analyze", "--group {**}"},
     OldWord{"formats", "--all", "formats", "--top all"},
     OldWord{"report", "--format", "report", "--table", "table", "text"},
     OldWord{"memory", "--format", "memory", "--table", "table", "text"},

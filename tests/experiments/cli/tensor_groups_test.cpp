@@ -36,12 +36,19 @@ TEST_CASE("a part is not longer than up to the next dot", "[groups]") {
   CHECK(group("a{*}/w", "a/x/w") == "-");
 }
 
+TEST_CASE("all parts are the whole rest of the name", "[groups]") {
+  CHECK(group("{**}", "layers.0.attn.weight") == "layers.0.attn.weight");
+  CHECK(group("layers.{**}", "layers.0.attn.weight") == "layers.0.attn.weight");
+  CHECK(group("{**}.weight", "layers.0/attn.weight") == "layers.0/attn.weight");
+  CHECK(group("?.{**}.{q,k}", "a.b.q.c.k.w") == "?.b.q.c.k");
+  CHECK(group("layers.{**}", "layers.") == "-");
+}
+
 TEST_CASE("the first pattern that matches counts", "[groups]") {
-  const TensorGroups groups{{GroupPattern("a.*"), GroupPattern("{*}")}, false};
+  const TensorGroups groups{{GroupPattern("a.*"), GroupPattern("{*}")}};
   CHECK(groups.group_of("a.b") == "a.*");
   CHECK(groups.group_of("b.c") == "b");
   CHECK_FALSE(TensorGroups{}.group_of("a"));
-  CHECK(TensorGroups{{}, true}.group_of("a") == "a");
 }
 
 TEST_CASE("patterns that are none are refused with what one looks like", "[groups]") {
