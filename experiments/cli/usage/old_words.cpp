@@ -57,25 +57,41 @@ const OldWord* find_old(const TypedWords& words, std::size_t i) {
   return found == old_words.end() ? nullptr : found;
 }
 
+/// Whether the new option has its value in the table.
+bool was_flag(const OldWord& old) {
+  return old.new_word.find(' ') != std::string_view::npos;
+}
+
 std::string new_value(const OldWord& old, std::string_view value) {
   if (old.value.empty() || !value.starts_with(old.value)) return std::string(value);
   return fmt::format("{}{}", old.new_value, value.substr(old.value.size()));
 }
 
-/// The words to type in place of `words[i]`.
-TypedWords new_words(const TypedWords& words, std::size_t i) {
+/// The word to type in place of `words[i]`; empty: none here.
+std::string new_word(const TypedWords& words, std::size_t i) {
   if (const OldWord* const old = find_old(words, i)) {
-    if (words[i].find('=') == std::string::npos) {
-      if (old->new_word.empty()) return {};
-      const std::vector<std::string_view> parts = halfscope::split(old->new_word, ' ');
-      return {parts.begin(), parts.end()};
-    }
+    if (was_flag(*old)) return "";
+    if (words[i].find('=') == std::string::npos) return std::string(old->new_word);
     const std::string value = new_value(*old, value_of(words, i));
-    return {old->new_word.empty() ? value : fmt::format("{}={}", old->new_word, value)};
+    return old->new_word.empty() ? value : fmt::format("{}={}", old->new_word, value);
   }
   const OldWord* const option = i > 1 ? find_old(words, i - 1) : nullptr;
   const bool is_value = option != nullptr && option->word == words[i - 1];
-  return {is_value ? new_value(*option, words[i]) : words[i]};
+  return is_value ? new_value(*option, words[i]) : words[i];
+}
+
+/// The line to type behind the command. Options that were flags come last: of --group the first that matches
+/// counts.
+std::string new_line(const TypedWords& words) {
+  std::string line, last;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (const std::string word = new_word(words, i); !word.empty()) line += " " + shell_word(word);
+    const OldWord* const old = find_old(words, i);
+    if (old == nullptr || !was_flag(*old)) continue;
+    for (const std::string_view word : halfscope::split(old->new_word, ' '))
+      last += " " + shell_word(std::string(word));
+  }
+  return line + last;
 }
 
 }  // namespace
@@ -85,12 +101,9 @@ void refuse_old_words(const std::vector<std::string>& words) {
   while (first < words.size() && find_old(words, first) == nullptr) ++first;
   if (first >= words.size()) return;
   const OldWord& old = *find_old(words, first);
-  std::string line = fmt::format("halfscope {}", old.new_command);
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    for (const std::string& word : new_words(words, i)) line += " " + shell_word(word);
-  }
-  throw InvalidArgument(fmt::format("{} has no {}{} since 0.1.0; type: {}", words.front(), old.word,
-                                    old.is_for_value ? fmt::format(" {}", old.value) : "", line));
+  throw InvalidArgument(fmt::format("{} has no {}{} since 0.1.0; type: halfscope {}{}", words.front(),
+                                    old.word, old.is_for_value ? fmt::format(" {}", old.value) : "",
+                                    old.new_command, new_line(words)));
 }
 
 }  // namespace halfscope
