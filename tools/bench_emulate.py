@@ -82,7 +82,7 @@ def qpytorch() -> Callable[[], None] | None:
 
 def steps_of_resnet() -> Steps:
     steps: Steps = {"untouched": network().step}
-    steps |= {f"emulated, {model}": emulated(network(), "fp16_mixed", accumulate=model) for model in MODELS}
+    steps |= {f"emulated, {model}": emulated(network(), "fp16_mixed", order=model) for model in MODELS}
     peer = qpytorch()
     return steps if peer is None else {**steps, "QPyTorch": peer}
 

@@ -131,7 +131,7 @@ def _rounding(probe: Probe, result_bits: int, bits: int) -> str:
 def model_dot(model: str) -> Dot:
     import halfscope  # a GPU's own products need no more than PyTorch
 
-    return lambda a, b: halfscope.dot(a, b, accumulate=model)
+    return lambda a, b: halfscope.dot(a, b, order=model)
 
 
 def cuda_dot(name: str) -> Dot:

@@ -20,8 +20,8 @@ COUNTING = {
 }
 COMPUTING = {
     "round": lambda array: halfscope.round(array, "bf16").tobytes(),
-    "dot": lambda array: halfscope.dot(array, array, accumulate="fp16_chunked(3)"),
-    "sum": lambda array: halfscope.sum(array, accumulate="fp16_pairwise"),
+    "dot": lambda array: halfscope.dot(array, array, order="fp16_chunked(3)"),
+    "sum": lambda array: halfscope.sum(array, order="fp16_pairwise"),
 }
 FUNCTIONS = COUNTING | COMPUTING
 EMPTY = halfscope.Histogram()

@@ -29,7 +29,7 @@ def dots(a: np.ndarray, b: np.ndarray, model: str) -> np.ndarray:
     a, b = np.broadcast_to(a, (*shape, *a.shape[-2:])), np.broadcast_to(b, (*shape, *b.shape[-2:]))
     for index in np.ndindex(*result.shape):
         row, column = a[index[:-1]], b[(*index[:-2], slice(None), index[-1])]
-        result[index] = halfscope.dot(row.copy(), column.copy(), accumulate=model)
+        result[index] = halfscope.dot(row.copy(), column.copy(), order=model)
     return result
 
 
@@ -69,7 +69,7 @@ PAIRS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 def test_each_element_is_the_dot_of_its_row_and_column(model: str) -> None:
     for name, pair in PAIRS.items():
         a, b = pair()
-        product, expected = halfscope.matmul(a, b, accumulate=model), dots(a, b, model)
+        product, expected = halfscope.matmul(a, b, order=model), dots(a, b, model)
         assert product.shape == expected.shape and product.dtype == np.float32, name
         assert (bits(product) == bits(expected)).all(), name
 
@@ -78,10 +78,10 @@ def test_each_element_is_the_dot_of_its_row_and_column(model: str) -> None:
 def test_no_product_depends_on_the_number_of_threads(model: str) -> None:
     pairs = [(normal(20, 40, 33), normal(20, 33, 41, seed=1)), (heads(1, 2, 100, 90), normal(90, 130, seed=1))]
     for a, b in pairs:
-        one = halfscope.matmul(a, b, accumulate=model)
+        one = halfscope.matmul(a, b, order=model)
         try:
             halfscope._core.set_thread_count(2)
-            assert (bits(halfscope.matmul(a, b, accumulate=model)) == bits(one)).all()
+            assert (bits(halfscope.matmul(a, b, order=model)) == bits(one)).all()
         finally:
             halfscope._core.set_thread_count(1)
 
@@ -95,8 +95,8 @@ def test_a_vector_meets_every_matrix() -> None:
 
 def test_other_types_are_widened() -> None:
     a, b = normal(3, 5, 18).astype(np.float16), halfscope.round(normal(3, 18, 7, seed=1), "bf16")
-    product = halfscope.matmul(a, bfloat16(b), accumulate="tensor_core(hopper)")
-    assert (bits(product) == bits(halfscope.matmul(a.astype(np.float32), b, accumulate="tensor_core(hopper)"))).all()
+    product = halfscope.matmul(a, bfloat16(b), order="tensor_core(hopper)")
+    assert (bits(product) == bits(halfscope.matmul(a.astype(np.float32), b, order="tensor_core(hopper)"))).all()
 
 
 def peak_bytes() -> int:

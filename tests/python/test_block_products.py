@@ -93,7 +93,7 @@ def test_products_are_sums_that_are_cut_as_the_unit_cuts_them(unit: str, left: s
     random = np.random.default_rng(3)
     a = (random.normal(size=(1, 200)) * 2.0 ** random.integers(-6, 6, (1, 200))).astype(np.float32)
     b = (random.normal(size=(1, 200)) * 2.0 ** random.integers(-6, 6, (1, 200))).astype(np.float32)
-    product = halfscope.matmul(a, b.T, operands=(left, right), accumulate=unit)
+    product = halfscope.matmul(a, b.T, operands=(left, right), order=unit)
     assert product.shape == (1, 1) and product.dtype == np.float32
     assert product[0, 0] == reference(row_of(a[0], left), row_of(b[0], right), unit)
 
@@ -106,11 +106,11 @@ def test_tiles_give_each_row_the_scales_that_it_crosses(rows: int, depth: int, c
         for count in (rows, columns)
     )
     in_tiles = rows_of_tiles(b)
-    both = halfscope.matmul(a, b.T, operands="nvfp4_16x16", accumulate="mxf4nvf4")
+    both = halfscope.matmul(a, b.T, operands="nvfp4_16x16", order="mxf4nvf4")
     for i, left in enumerate(rows_of_tiles(a)):
         for j, right in enumerate(in_tiles):
             assert both[i, j] == reference(left, right, "mxf4nvf4")
-    mixed = halfscope.matmul(a[:1], b.T, operands=("nvfp4", "nvfp4_16x16"), accumulate="mxf4nvf4")
+    mixed = halfscope.matmul(a[:1], b.T, operands=("nvfp4", "nvfp4_16x16"), order="mxf4nvf4")
     for j, right in enumerate(in_tiles):
         assert mixed[0, j] == reference(row_of(a[0], "nvfp4"), right, "mxf4nvf4")
 
@@ -118,7 +118,7 @@ def test_tiles_give_each_row_the_scales_that_it_crosses(rows: int, depth: int, c
 def test_sums_lose_bits_that_fp32_keeps() -> None:
     """A unit that kept every bit would pass the test above on short rows."""
     a, b = np.random.default_rng(0).normal(size=(2, 40, 512)).astype(np.float32)
-    unit = halfscope.matmul(a, b.T, operands="mxfp8_e4m3", accumulate="mxf8f6f4")
+    unit = halfscope.matmul(a, b.T, operands="mxfp8_e4m3", order="mxf8f6f4")
     exact = halfscope.round(a, "mxfp8_e4m3").astype(np.float64) @ halfscope.round(b, "mxfp8_e4m3").astype(np.float64).T
     error = np.abs(unit - exact)
     assert 0 < error.max() < 1e-3 * np.abs(exact).max()
@@ -126,24 +126,24 @@ def test_sums_lose_bits_that_fp32_keeps() -> None:
 
 def test_leading_axes_and_one_row() -> None:
     a, b = np.random.default_rng(1).normal(size=(2, 3, 64)).astype(np.float32), np.eye(64, 5, dtype=np.float32)
-    product = halfscope.matmul(a, b, operands="mxfp4", accumulate="mxf4")
+    product = halfscope.matmul(a, b, operands="mxfp4", order="mxf4")
     assert product.shape == (2, 3, 5)
     assert np.array_equal(product, halfscope.round(a, "mxfp4")[..., :5])
-    assert np.array_equal(halfscope.matmul(a[1, 2], b, operands="mxfp4", accumulate="mxf4"), product[1, 2])
+    assert np.array_equal(halfscope.matmul(a[1, 2], b, operands="mxfp4", order="mxf4"), product[1, 2])
 
 
 @pytest.mark.parametrize(
     "options, says",
     [
-        ({"accumulate": "mxf4"}, "matmul: mxf4 multiplies blocks; give operands, as operands='mxfp4'"),
-        ({"accumulate": "mxf4", "operands": "nvfp4"}, "scale"),
+        ({"order": "mxf4"}, "matmul: mxf4 multiplies blocks; give operands, as operands='mxfp4'"),
+        ({"order": "mxf4", "operands": "nvfp4"}, "scale"),
         (
-            {"accumulate": "mxf4nvf4", "operands": "block(fp4_e2m1, 16x8, ue4m3/te, fp32)"},
+            {"order": "mxf4nvf4", "operands": "block(fp4_e2m1, 16x8, ue4m3/te, fp32)"},
             "for each 16 elements of a row, block(fp4_e2m1, 16x8, ue4m3/te, fp32) one for 16 x 8; give blocks",
         ),
-        ({"accumulate": "mxf4", "operands": "mxfp8_e4m3"}, "mxf4"),
-        ({"accumulate": "mxf8f6f4", "operands": "fp8_e4m3"}, "fp8_e4m3"),
-        ({"accumulate": "mxf9", "operands": "mxfp4"}, "mxf9"),
+        ({"order": "mxf4", "operands": "mxfp8_e4m3"}, "mxf4"),
+        ({"order": "mxf8f6f4", "operands": "fp8_e4m3"}, "fp8_e4m3"),
+        ({"order": "mxf9", "operands": "mxfp4"}, "mxf9"),
     ],
 )
 def test_wrong_requests_are_refused_in_one_line(options: dict[str, str], says: str) -> None:
@@ -152,4 +152,4 @@ def test_wrong_requests_are_refused_in_one_line(options: dict[str, str], says: s
         halfscope.matmul(a, a.T, **options)
     assert says in str(refusal.value) and "\n" not in str(refusal.value)
     with pytest.raises(ValueError, match=r"shapes \(2, 64\) and \(2, 64\)"):
-        halfscope.matmul(a, a, operands="mxfp4", accumulate="mxf4")
+        halfscope.matmul(a, a, operands="mxfp4", order="mxf4")

@@ -128,7 +128,7 @@ def test_products_of_blocks(unit: str, left: str, right: str) -> None:
     words = [PROGRAM, "calc", "dot", "--order", unit, "--input", f"{left},{right}", "--stdin"]
     answers = subprocess.run(words, input="\n".join(lines), capture_output=True, check=True, text=True).stdout
     theirs = np.array([int(line.split()[0], 16) for line in answers.splitlines()], np.uint32)
-    ours = [halfscope.matmul(x, y[:, None], operands=(left, right), accumulate=unit)[0] for x, y in zip(a, b)]
+    ours = [halfscope.matmul(x, y[:, None], operands=(left, right), order=unit)[0] for x, y in zip(a, b)]
     np.testing.assert_array_equal(theirs, np.array(ours, np.float32).view(np.uint32))
 
 

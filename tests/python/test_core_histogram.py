@@ -86,10 +86,10 @@ def test_dot_adds_up_in_half_precision() -> None:
     total = np.float16(0)
     for term in (a.astype(np.float32) * b.astype(np.float32)).astype(np.float16):
         total = np.float16(np.float64(total) + np.float64(term))
-    assert halfscope.dot(a, b, accumulate="fp16_sequential") == total
+    assert halfscope.dot(a, b, order="fp16_sequential") == total
     ones = np.ones(4096, np.float32)
-    assert halfscope.dot(ones, ones, accumulate="fp16_sequential") == 2048  # 2048 + 1 rounds to 2048
-    assert halfscope.dot(ones, ones, accumulate="tensor_core(hopper)") == 4096
+    assert halfscope.dot(ones, ones, order="fp16_sequential") == 2048  # 2048 + 1 rounds to 2048
+    assert halfscope.dot(ones, ones, order="tensor_core(hopper)") == 4096
     assert halfscope.dot(ones, ones, start=4.0) == 4100
 
 
@@ -105,4 +105,4 @@ def test_dot_adds_up_in_half_precision() -> None:
 def test_what_dot_refuses(shapes: tuple, model: str, message: str) -> None:
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     with pytest.raises(ValueError, match=message):
-        halfscope.dot(a, b, accumulate=model)
+        halfscope.dot(a, b, order=model)

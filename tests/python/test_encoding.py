@@ -128,8 +128,8 @@ def test_products_of_operands_in_blocks_along_k() -> None:
     a, b = normal(5, 64), normal(64, 7, seed=2)
     for left, right in (("mxfp8_e4m3", "mxfp4"), ("nvfp4", "nvfp4_16x16"), ("fp8_1x128", "fp8_128x128")):
         rounded = halfscope.round(np.ascontiguousarray(b.T), right).T
-        expected = halfscope.matmul(halfscope.round(a, left), rounded, accumulate="fp32_sequential")
-        assert np.array_equal(halfscope.matmul(a, b, accumulate="fp32_sequential", operands=(left, right)), expected)
+        expected = halfscope.matmul(halfscope.round(a, left), rounded, order="fp32_sequential")
+        assert np.array_equal(halfscope.matmul(a, b, order="fp32_sequential", operands=(left, right)), expected)
     both = halfscope.matmul(a, b, operands="mxfp8_e4m3")
     assert np.array_equal(both, halfscope.matmul(a, b, operands=("mxfp8_e4m3", "mxfp8_e4m3")))
     exact = a.astype(np.float64) @ b.astype(np.float64)

@@ -23,7 +23,7 @@ def bits(values: object) -> np.ndarray:
 
 
 def dots(a: np.ndarray, b: np.ndarray, model: str) -> np.ndarray:
-    sums = [halfscope.dot(row, column, accumulate=model) for row in a for column in b.T]
+    sums = [halfscope.dot(row, column, order=model) for row in a for column in b.T]
     return np.float32(sums).reshape(len(a), b.shape[1])
 
 
@@ -53,7 +53,7 @@ def test_each_element_is_the_dot_of_gathered_elements(shape: tuple[int, int, int
     random = np.random.default_rng(m + k)
     rows, columns = (random.integers(0, 200, extent).astype(np.int32) for extent in (m, k))
     data, b = normal(20, 20), normal(k, n, seed=1)
-    product = gather_matmul(data, rows, columns, b, accumulate=model)
+    product = gather_matmul(data, rows, columns, b, order=model)
     assert product.shape == (m, n) and product.dtype == np.float32
     assert (bits(product) == bits(dots(gathered(data, rows, columns), b, model))).all()
 
@@ -62,12 +62,12 @@ def test_each_element_is_the_dot_of_gathered_elements(shape: tuple[int, int, int
 def test_a_convolution_and_its_weight_gradient(model: str) -> None:
     images, weight = normal(2, 3, 7, 8), normal(4, 3, 3, 2, seed=1)
     corners, elements = patch_offsets(images, (3, 2))
-    output = gather_matmul(images, corners, elements, weight.reshape(4, -1).T.copy(), accumulate=model)
+    output = gather_matmul(images, corners, elements, weight.reshape(4, -1).T.copy(), order=model)
     patches = np.lib.stride_tricks.sliding_window_view(images, (3, 2), (2, 3)).transpose(0, 2, 3, 1, 4, 5)
     patches = patches.reshape(2 * 5 * 7, 3 * 3 * 2)
     assert (bits(output) == bits(dots(patches, weight.reshape(4, -1).T, model))).all()
     gradient = normal(len(corners), 4, seed=2)
-    weight_gradient = gather_matmul(images, elements, corners, gradient, accumulate=model)
+    weight_gradient = gather_matmul(images, elements, corners, gradient, order=model)
     assert (bits(weight_gradient) == bits(dots(patches.T, gradient, model))).all()
 
 
@@ -76,10 +76,10 @@ def test_no_product_depends_on_the_number_of_threads() -> None:
     corners, elements = patch_offsets(images, (3, 3))
     b = normal(len(elements), 32, seed=1)
     for model in MODELS:
-        one = gather_matmul(images, corners, elements, b, accumulate=model)
+        one = gather_matmul(images, corners, elements, b, order=model)
         try:
             _core.set_thread_count(2)
-            assert (bits(gather_matmul(images, corners, elements, b, accumulate=model)) == bits(one)).all()
+            assert (bits(gather_matmul(images, corners, elements, b, order=model)) == bits(one)).all()
         finally:
             _core.set_thread_count(1)
 
@@ -121,8 +121,8 @@ def test_the_first_and_the_last_element_are_in_reach_and_no_other() -> None:
         ({"b": np.ones((3, 1), np.float32)}, ValueError, r"give \(k, n\), for 2 columns k = 2"),
         ({"b": np.ones(2, np.float32)}, ValueError, "^gather_matmul: b of 1 axes"),
         ({"data": np.arange(4)}, TypeError, "^gather_matmul: data: an array of int64"),
-        ({"accumulate": "fp17_fused"}, ValueError, "unknown order"),
-        ({"accumulate": "cublas"}, ValueError, "choose an order that has a name"),
+        ({"order": "fp17_fused"}, ValueError, "unknown order"),
+        ({"order": "cublas"}, ValueError, "choose an order that has a name"),
     ],
 )
 def test_a_clear_error(change: dict, error: type, message: str) -> None:

@@ -22,8 +22,8 @@ numbers = matrix.ravel()
 calls = {
     "round": lambda: halfscope.round(numbers, "fp16"),
     "histogram": lambda: halfscope.Histogram().update(numbers),
-    "matmul": lambda: halfscope.matmul(matrix, matrix, accumulate="tensor_core(hopper)"),
-    "sum": lambda: halfscope.sum(matrix, 0, accumulate="fp16_pairwise"),
+    "matmul": lambda: halfscope.matmul(matrix, matrix, order="tensor_core(hopper)"),
+    "sum": lambda: halfscope.sum(matrix, 0, order="fp16_pairwise"),
     "lost_updates": lambda: halfscope.lost_updates(numbers, numbers),
 }
 for name, call in calls.items():

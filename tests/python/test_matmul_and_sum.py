@@ -28,7 +28,7 @@ def bits(values: object) -> np.ndarray:
 
 
 def dots(a: np.ndarray, b: np.ndarray, model: str) -> np.ndarray:
-    return np.float32([[halfscope.dot(row, column, accumulate=model) for column in b.T] for row in a]).reshape(
+    return np.float32([[halfscope.dot(row, column, order=model) for column in b.T] for row in a]).reshape(
         len(a), b.shape[1]
     )
 
@@ -37,7 +37,7 @@ def dots(a: np.ndarray, b: np.ndarray, model: str) -> np.ndarray:
 def test_each_element_is_the_dot_of_its_row_and_column(model: str) -> None:
     for rows, depth, columns in SHAPES:
         a, b = normal(rows, depth), normal(depth, columns, seed=1)
-        product = halfscope.matmul(a, b, accumulate=model)
+        product = halfscope.matmul(a, b, order=model)
         assert product.shape == (rows, columns) and product.dtype == np.float32
         assert (bits(product) == bits(dots(a, b, model))).all()
 
@@ -45,10 +45,10 @@ def test_each_element_is_the_dot_of_its_row_and_column(model: str) -> None:
 @pytest.mark.parametrize("model", ["fp32_fused", "fp16_sequential", "fp16_pairwise", "tensor_core(hopper)"])
 def test_no_product_depends_on_the_number_of_threads(model: str) -> None:
     a, b = normal(200, 300), normal(300, 150, seed=1)
-    one = halfscope.matmul(a, b, accumulate=model)
+    one = halfscope.matmul(a, b, order=model)
     try:
         halfscope._core.set_thread_count(3)
-        assert (bits(halfscope.matmul(a, b, accumulate=model)) == bits(one)).all()
+        assert (bits(halfscope.matmul(a, b, order=model)) == bits(one)).all()
     finally:
         halfscope._core.set_thread_count(1)
     assert (bits(one[:2, :3]) == bits(dots(a[:2], b[:, :3], model))).all()
@@ -98,22 +98,22 @@ def test_rows_of_more_than_2_to_the_31_elements_are_refused() -> None:
 def test_each_sum_is_the_dot_with_ones(shape: tuple[int, ...], model: str) -> None:
     values = normal(*shape)
     for axis in range(-len(shape), len(shape)):
-        sums = halfscope.sum(values, axis, accumulate=model)
+        sums = halfscope.sum(values, axis, order=model)
         rows = np.moveaxis(values, axis, -1)
         ones = np.ones(shape[axis], np.float32)
-        expected = [halfscope.dot(row, ones, accumulate=model) for row in rows.reshape(sums.size, shape[axis])]
+        expected = [halfscope.dot(row, ones, order=model) for row in rows.reshape(sums.size, shape[axis])]
         assert sums.shape == rows.shape[:-1] and sums.dtype == np.float32
         assert (bits(sums).ravel() == bits(expected)).all()
-    whole = halfscope.sum(values, accumulate=model)
+    whole = halfscope.sum(values, order=model)
     assert type(whole) is float
-    assert whole == halfscope.dot(values.ravel(), np.ones(values.size, np.float32), accumulate=model)
+    assert whole == halfscope.dot(values.ravel(), np.ones(values.size, np.float32), order=model)
 
 
 @pytest.mark.parametrize("kind", RIGHT)
 def test_every_kind_of_array_is_added_up(kind: str) -> None:
     array = RIGHT[kind]()
     copy = np.array(array, np.float32, order="C")
-    assert halfscope.sum(array, accumulate="fp16_pairwise") == halfscope.sum(copy, accumulate="fp16_pairwise")
+    assert halfscope.sum(array, order="fp16_pairwise") == halfscope.sum(copy, order="fp16_pairwise")
     for axis in range(copy.ndim):
         assert (halfscope.sum(array, axis) == halfscope.sum(copy, axis)).all()
 
@@ -130,15 +130,15 @@ def test_every_kind_of_array_is_added_up(kind: str) -> None:
             ValueError,
             r"matmul: shapes \(2, 3, 4\) and \(3, 4, 3\); give axes before the last two that are equal, 1 or missing",
         ),
-        (lambda a: halfscope.matmul(a, a.T, accumulate="fp17_fused"), ValueError, "unknown order"),
-        (lambda a: halfscope.matmul(a, a.T, accumulate="cublas"), ValueError, "choose an order that has a name"),
+        (lambda a: halfscope.matmul(a, a.T, order="fp17_fused"), ValueError, "unknown order"),
+        (lambda a: halfscope.matmul(a, a.T, order="cublas"), ValueError, "choose an order that has a name"),
         (lambda a: halfscope.matmul(a, [1.0]), TypeError, "^matmul: b: cannot read list"),
         (lambda a: halfscope.matmul(a.astype(float), a), TypeError, "^matmul: a: an array of float64"),
         (lambda a: halfscope.sum(a, 2), ValueError, "^sum: axis 2 of an array of 2 axes"),
         (lambda a: halfscope.sum(a, -3), ValueError, "^sum: axis -3 of an array of 2 axes"),
         (lambda a: halfscope.sum(a, 0.5), TypeError, "'float' object cannot be interpreted as an integer"),
-        (lambda a: halfscope.sum(a, 0, accumulate="tensor_core(hopper)"), ValueError, "adds up matrix products"),
-        (lambda a: halfscope.sum(a, accumulate="fp32_fused"), ValueError, "adds up matrix products"),
+        (lambda a: halfscope.sum(a, 0, order="tensor_core(hopper)"), ValueError, "adds up matrix products"),
+        (lambda a: halfscope.sum(a, order="fp32_fused"), ValueError, "adds up matrix products"),
         (lambda a: halfscope.sum(a.astype(int), 0), TypeError, "^sum: an array of int64"),
     ],
 )
@@ -158,7 +158,7 @@ def test_other_threads_go_on_meanwhile() -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(3600)
     try:
-        for work in (lambda: halfscope.matmul(a, a, accumulate="fp16_pairwise"), lambda: halfscope.sum(terms)):
+        for work in (lambda: halfscope.matmul(a, a, order="fp16_pairwise"), lambda: halfscope.sum(terms)):
             started, ran, meanwhile = threading.Event(), threading.Event(), []
 
             def call(work=work, started=started, ran=ran, meanwhile=meanwhile) -> None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def of_numpy(array: NDArray[np.float16]) -> None:
     assert_type(halfscope.round(array, "fp16"), "NDArray[np.float32]")
-    assert_type(halfscope.matmul(array, array, accumulate="tensor_core(hopper)"), "NDArray[np.float32]")
+    assert_type(halfscope.matmul(array, array, order="tensor_core(hopper)"), "NDArray[np.float32]")
     assert_type(halfscope.sum(array, 0), "NDArray[np.float32]")
-    assert_type(halfscope.sum(array, accumulate="fp16_sequential"), float)
+    assert_type(halfscope.sum(array, order="fp16_sequential"), float)
     halfscope.round(array, "bf16") + 1
 
 

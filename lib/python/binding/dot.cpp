@@ -15,7 +15,7 @@ namespace {
 constexpr const char* documentation = R"doc(The dot product as a machine adds it up, bit for bit.
 
 a, b: (n), float32, float16 or bfloat16.
-accumulate: one of `halfscope list orders`, such as "fp32_fused", "fp32_sequential", "fp16_sequential",
+order: one of `halfscope list orders`, such as "fp32_fused", "fp32_sequential", "fp16_sequential",
     "fp16_chunked(64)", "fp32_pairwise", "tensor_core(hopper)", "bf16_tensor_core(ampere)". A tensor core rounds a
     and b to its operands' format first.
 start: what the sum starts from.
@@ -34,8 +34,8 @@ void check_shapes(const FloatVec& a, const FloatVec& b) {
   }
 }
 
-float dot(nb::handle a, nb::handle b, const std::string& accumulate, float start) {
-  const AccumulateModel model = parse_accumulate_model(accumulate);
+float dot(nb::handle a, nb::handle b, const std::string& order, float start) {
+  const AccumulateModel model = parse_accumulate_model(order);
   const FloatVec left(a, "dot: a"), right(b, "dot: b");
   check_shapes(left, right);
   const nb::gil_scoped_release release;
@@ -46,7 +46,7 @@ float dot(nb::handle a, nb::handle b, const std::string& accumulate, float start
 
 void bind_dot(nb::module_& module) {
   module.def("dot", dot, nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_fused", nb::arg("start") = 0.0f, documentation);
+             nb::arg("order") = "fp32_fused", nb::arg("start") = 0.0f, documentation);
 }
 
 }  // namespace halfscope::python

@@ -26,7 +26,7 @@ gradient has the two the other way round.
 data: any shape, float32, float16 or bfloat16, in CPU memory; contiguous float32 is read where it lies.
 rows, columns: (m), (k), int32, contiguous: offsets from 0 on.
 b: (k, n), as data.
-accumulate: as matmul has it.
+order: as matmul has it.
 
 Returns (m, n), float32 of b's framework. Raises ValueError for offsets outside of data, shapes that do not fit and an
 unknown model; TypeError for other types.)doc";
@@ -64,8 +64,8 @@ void check_offsets(std::span<const std::int32_t> rows, std::span<const std::int3
 }
 
 nb::object gather_matmul(nb::handle data, nb::handle rows, nb::handle columns, nb::handle b,
-                         const std::string& accumulate) {
-  const AccumulateModel model = parse_accumulate_model(accumulate);
+                         const std::string& order) {
+  const AccumulateModel model = parse_accumulate_model(order);
   const FloatVec elements(data, "gather_matmul: data"), right(b, "gather_matmul: b");
   const Offsets row(rows, "gather_matmul: rows"), column(columns, "gather_matmul: columns");
   const std::size_t depth = column.values().size();
@@ -91,8 +91,8 @@ nb::object gather_matmul(nb::handle data, nb::handle rows, nb::handle columns, n
 
 void bind_gather_matmul(nb::module_& module) {
   module.def("gather_matmul", gather_matmul, nb::arg("data").none(), nb::arg("rows").none(),
-             nb::arg("columns").none(), nb::arg("b").none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_fused", gather_matmul_documentation);
+             nb::arg("columns").none(), nb::arg("b").none(), nb::kw_only(), nb::arg("order") = "fp32_fused",
+             gather_matmul_documentation);
 }
 
 }  // namespace halfscope::python

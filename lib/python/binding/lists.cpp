@@ -58,11 +58,11 @@ bool adds_terms(std::string_view name) {
   }
 }
 
-nb::list accumulators() {
+nb::list orders() {
   nb::list table;
   const auto append = [&](const NamedAccumulateModel& entry) {
     nb::dict row;
-    row["accumulator"] = entry.name;
+    row["order"] = entry.name;
     row["summary"] = entry.summary;
     row["sums"] = adds_terms(entry.name);
     table.append(row);
@@ -84,7 +84,7 @@ void bind_lists(nb::module_& module) {
              "A row of format_table for any format, without a summary; format is its own name, binade_edges "
              "the two of "
              "BinadeEdges, the smaller one first.");
-  module.def("accumulator_table", accumulators, nb::sig("def accumulator_table() -> list[dict[str, object]]"),
+  module.def("order_table", orders, nb::sig("def order_table() -> list[dict[str, object]]"),
              "The orders of sums with a name: a summary, and whether they add up single terms too.");
 }
 

@@ -146,8 +146,8 @@ MatrixProducts products_of(const Strided& a, const Strided& b) {
   return products;
 }
 
-nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
-  const AccumulateModel model = parse_accumulate_model(accumulate);
+nb::object matmul(nb::handle a, nb::handle b, const std::string& order) {
+  const AccumulateModel model = parse_accumulate_model(order);
   const StridedFloats left(a, "matmul: a", suits_left), right(b, "matmul: b", suits_right);
   const MatrixProducts products = products_of(left.view(), right.view());
   const std::size_t elements = products.elements();
@@ -163,7 +163,7 @@ nb::object matmul(nb::handle a, nb::handle b, const std::string& accumulate) {
 
 void bind_matmul(nb::module_& module) {
   module.def("matmul", matmul, nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_fused", matmul_documentation);
+             nb::arg("order") = "fp32_fused", matmul_documentation);
 }
 
 }  // namespace halfscope::python

@@ -67,8 +67,8 @@ void add_up(std::span<const float> values, const SumShape& shape, const Accumula
   column_sums({.x = moved.data(), .rows = shape.terms, .columns = shape.sums()}, model, sums);
 }
 
-nb::object sum(nb::handle array, std::optional<std::int64_t> axis, const std::string& accumulate) {
-  const AccumulateModel model = parse_accumulate_model(accumulate);
+nb::object sum(nb::handle array, std::optional<std::int64_t> axis, const std::string& order) {
+  const AccumulateModel model = parse_accumulate_model(order);
   check_reduction_model(model);
   const FloatVec input(array, "sum");
   const std::span<const float> values = input.values();
@@ -93,7 +93,7 @@ nb::object sum(nb::handle array, std::optional<std::int64_t> axis, const std::st
 
 void bind_sum(nb::module_& module) {
   module.def("sum", sum, nb::arg("array").none(), nb::arg("axis") = nb::none(), nb::kw_only(),
-             nb::arg("accumulate") = "fp32_sequential", sum_documentation);
+             nb::arg("order") = "fp32_sequential", sum_documentation);
 }
 
 }  // namespace halfscope::python

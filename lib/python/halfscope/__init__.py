@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from halfscope import old_words
+
 if TYPE_CHECKING:
     from halfscope._core import (
         BlockCounts,
@@ -17,13 +19,12 @@ if TYPE_CHECKING:
         UpdateCounters,
         WhatIf,
         count_blocks,
-        dot,
         lost_updates,
         update_ratios,
     )
     from halfscope.advice import ScaleAdvice, advise_scale
     from halfscope.analysis import Analysis, analyze
-    from halfscope.arithmetic import matmul, round, sum
+    from halfscope.arithmetic import dot, matmul, round, sum
     from halfscope.dumps.comparison import DumpComparison, compare_dumps
     from halfscope.encoding import Encoded, decode, encode
     from halfscope.explorer import Explorer, explore
@@ -80,6 +81,7 @@ _MODULES = {
     "compare_dumps": "dumps.comparison",
     "compare_formats": "format_comparison",
     "decode": "encoding",
+    "dot": "arithmetic",
     "encode": "encoding",
     "explore": "explorer",
     "list_formats": "tables",
@@ -91,12 +93,10 @@ _MODULES = {
     "sum": "arithmetic",
 }
 
-_OLD = {"list_accumulators": "list_orders"}  # until 0.2
-
 
 def __getattr__(name: str) -> object:
-    if name in _OLD:
-        raise AttributeError(f"halfscope has no {name} since 0.1; call halfscope.{_OLD[name]}")
+    if name in old_words.FUNCTIONS:
+        raise AttributeError(f"halfscope has no {name} since 0.1; call halfscope.{old_words.FUNCTIONS[name]}")
     if name not in ("__version__", *__all__):
         raise AttributeError(f"module 'halfscope' has no attribute '{name}'")
     try:

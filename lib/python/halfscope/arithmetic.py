@@ -1,4 +1,4 @@
-"""`halfscope.round`, `matmul` and `sum`: typed per array library, and refusing tensors whose gradient would be lost."""
+"""Rounding, products and sums: typed per array library, and refusing tensors whose gradient would be lost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from halfscope import _core
+from halfscope.old_words import without_old_arguments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,8 @@ class SupportsDLPack(Protocol):
 
 
 Tensor = TypeVar("Tensor", bound=SupportsDLPack)
+
+dot = without_old_arguments(_core.dot)
 
 
 @overload
@@ -66,25 +69,26 @@ def round(
 
 @overload
 def matmul(
-    a: NDArray[Any], b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None
+    a: NDArray[Any], b: Any, *, order: str = "fp32_fused", operands: str | tuple[str, str] | None = None
 ) -> NDArray[np.float32]: ...
 @overload
 def matmul(
-    a: Tensor, b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None
+    a: Tensor, b: Any, *, order: str = "fp32_fused", operands: str | tuple[str, str] | None = None
 ) -> Tensor: ...
-def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused", operands: str | tuple[str, str] | None = None) -> Any:
+@without_old_arguments
+def matmul(a: Any, b: Any, *, order: str = "fp32_fused", operands: str | tuple[str, str] | None = None) -> Any:
     """The matrix product as a machine adds it up, bit for bit: each element equals `dot` of its row and column.
 
     a: (..., k), b: (k, n); or a: (..., m, k), b: (..., k, n), whose axes before the last two broadcast as NumPy's do.
         float32, float16 or bfloat16, in CPU memory. float32 matrices are read where they lie if one of their two axes
         is contiguous, as in transposed views and slices; others are copied first.
-    accumulate: one of `list_orders`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
+    order: one of `list_orders`, or such a name with another format or number, as "bf16_tensor_core(ampere)".
         A tensor core rounds a and b to its operands' format first. Or a block-scaled tensor core of Blackwell,
         "mxf8f6f4", "mxf4" or "mxf4nvf4", for a (..., k), b (k, n) and `operands` with blocks along k: it multiplies
         codes and scales, and the sums are multiplied by both tensor scales in FP32.
     operands: a format for both, or one for a and one for b, as `round` takes them: a and b are rounded to it before the
         product, with blocks along k; an array has one tensor scale. But for block-scaled tensor cores the product adds
-        up the numbers that the codes stand for, scales included, in the order of `accumulate`.
+        up the numbers that the codes stand for, scales included, in `order`.
 
     Returns (..., n), float32 of a's framework; of two arrays with more than two axes (..., m, n). Raises ValueError for
     shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
@@ -92,34 +96,35 @@ def matmul(a: Any, b: Any, *, accumulate: str = "fp32_fused", operands: str | tu
     """
     refuse_gradients("matmul", a, b)
     left, right = (operands, operands) if operands is None or isinstance(operands, str) else operands
-    if accumulate in _core.block_units():
+    if order in _core.block_units():
         if left is None or right is None:
-            raise ValueError(f"matmul: {accumulate} multiplies blocks; give operands, as operands='mxfp4'")
-        return _core.matmul_blocks(a, b, left, right, accumulate)
+            raise ValueError(f"matmul: {order} multiplies blocks; give operands, as operands='mxfp4'")
+        return _core.matmul_blocks(a, b, left, right, order)
     if left is not None and right is not None:
         a, b = round(a, left, axis=-1), round(b, right, axis=-2)
-    return _core.matmul(a, b, accumulate=accumulate)
+    return _core.matmul(a, b, order=order)
 
 
 @overload
-def sum(array: Any, axis: None = None, *, accumulate: str = "fp32_sequential") -> float: ...
+def sum(array: Any, axis: None = None, *, order: str = "fp32_sequential") -> float: ...
 @overload
-def sum(array: NDArray[Any], axis: int, *, accumulate: str = "fp32_sequential") -> NDArray[np.float32]: ...
+def sum(array: NDArray[Any], axis: int, *, order: str = "fp32_sequential") -> NDArray[np.float32]: ...
 @overload
-def sum(array: Tensor, axis: int, *, accumulate: str = "fp32_sequential") -> Tensor: ...
-def sum(array: Any, axis: int | None = None, *, accumulate: str = "fp32_sequential") -> Any:
+def sum(array: Tensor, axis: int, *, order: str = "fp32_sequential") -> Tensor: ...
+@without_old_arguments
+def sum(array: Any, axis: int | None = None, *, order: str = "fp32_sequential") -> Any:
     """The sum along an axis as a machine adds it up, bit for bit.
 
     array: any shape, float32, float16 or bfloat16, in CPU memory.
     axis: the one that is summed, from the front or, negative, from the back; None for all elements in row-major order.
-    accumulate: one of `list_orders` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
+    order: one of `list_orders` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
 
     Returns float32 of the array's framework without that axis; a float for None. Raises ValueError for an axis that the
     array does not have, an unknown model or one of products alone, and tensors that need a gradient; TypeError as
     `round` does.
     """
     refuse_gradients("sum", array)
-    return _core.sum(array, None if axis is None else index(axis), accumulate=accumulate)
+    return _core.sum(array, None if axis is None else index(axis), order=order)
 
 
 def refuse_gradients(function: str, *arrays: object) -> None:

@@ -58,7 +58,7 @@ def compare(a: np.ndarray, b: np.ndarray, start: float = 0.0, models: dict[str, 
     truth = exact_dot(a, b, start)
     rows = []
     for name, model in (GENERATIONS if models is None else models).items():
-        result = dot(a, b, accumulate=model, start=start)
+        result = dot(a, b, order=model, start=start)
         rows.append([name, model, result, _bits(result), result - truth])
     rows.append(["exact", "", truth, _bits(truth) if float(np.float32(truth)) == truth else "not in FP32", 0.0])
     return pd.DataFrame(rows, columns=["machine", "model", "result", "bits", "error"]).set_index("machine")
@@ -73,7 +73,7 @@ def errors_by_length(models: dict[str, str] | None = None, lengths: Sequence[int
     for terms in lengths:
         a, b = random_factors(terms, seed=terms, signs="positive")
         truth = exact_dot(a, b)
-        results = [dot(a, b, accumulate=model) for model in (SUMS if models is None else models).values()]
+        results = [dot(a, b, order=model) for model in (SUMS if models is None else models).values()]
         rows.append([min(abs(result - truth) / truth, 1.0) for result in results])
     return pd.DataFrame(rows, index=pd.Index(lengths, name="terms"), columns=list(SUMS if models is None else models))
 
@@ -84,7 +84,7 @@ def error_samples(terms: int = 256, count: int = 400, signs: str = "both") -> pd
     for seed in range(count):
         a, b = random_factors(terms, seed, signs)
         truth, size = exact_dot(a, b), exact_dot(np.abs(a), np.abs(b))
-        rows.append([(dot(a, b, accumulate=model) - truth) / size * 2.0**24 for model in GENERATIONS.values()])
+        rows.append([(dot(a, b, order=model) - truth) / size * 2.0**24 for model in GENERATIONS.values()])
     return pd.DataFrame(rows, columns=list(GENERATIONS)).rename_axis("product")
 
 

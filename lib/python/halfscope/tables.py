@@ -25,7 +25,7 @@ def list_orders() -> pd.DataFrame:
 
     Columns: summary; sums, whether `sum` takes it: the others add up products only.
     """
-    return frame(_core.accumulator_table()).rename(columns={"accumulator": "order"}).set_index("order")
+    return frame(_core.order_table()).set_index("order")
 
 
 def list_scalers() -> pd.DataFrame:

@@ -26,8 +26,8 @@ def diagnosed(make: Callable[[], Any]) -> dict[str, Any]:
 def emulated(make: Callable[[], Any], **more: Any) -> dict[str, Any]:
     model, step, options = make()
     optimizer = options.get("optimizer", ())
-    policy, accumulate = options.get("format", "fp16"), options.get("accumulate")
-    with emulate(model, policy, optimizer=optimizer, accumulate=accumulate, **more) as emulation:
+    policy, order = options.get("format", "fp16"), options.get("order")
+    with emulate(model, policy, optimizer=optimizer, order=order, **more) as emulation:
         loss = stepped(step, optimizer)
     return {"loss": loss, **of_emulation(emulation), **of_model(model)}
 

@@ -142,12 +142,12 @@ SETTINGS: dict[str, Emulated] = {
     "floor": Emulated(options={"floor": True}),
     "stochastic": Emulated(STOCHASTIC),
     "fp8": Emulated(FP8),
-    "split": Emulated("bf16", {"accumulate": "split_k(4, bf16)"}),
-    "narrow sums": Emulated("fp16", {"accumulate": "fp16_sequential", "reductions": "fp16_sequential"}),
+    "split": Emulated("bf16", {"order": "split_k(4, bf16)"}),
+    "narrow sums": Emulated("fp16", {"order": "fp16_sequential", "sum_order": "fp16_sequential"}),
     "accumulated": Emulated("fp16", {"gradient_accumulator": "bf16"}, passes=3),
-    "pytorch's sums": Emulated("fp16", {"accumulate": "pytorch"}),
+    "pytorch's sums": Emulated("fp16", {"order": "pytorch"}),
     "not compared": Emulated("fp16_pure", {"compare_steps": (), "every": 1, "strict": False}),
-    "operations in fp32": Emulated(options={"rules": {"*:softmaxes": "fp32", "*:norms": "fp32"}}),
+    "operations in fp32": Emulated(options={"exceptions": {"*:softmaxes": "fp32", "*:norms": "fp32"}}),
     "another seed": Emulated(STOCHASTIC, {"seed": 7}),
 }
 ATTENTION = {name: Emulated(options={"attention": name, "zeros": True}) for name in ("math", "tiled", "tiled(256)")}

@@ -1,4 +1,4 @@
-"""Policies of an emulated model: formats by role, sums of products, and rules by module."""
+"""Policies of an emulated model: formats by role, orders of sums, and exceptions by module."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from halfscope import _core
+from halfscope.old_words import ARGUMENTS
 from halfscope.torch.operations.rules import OperationRules, is_of_operations
 from halfscope.torch.split_sums import split_of
 
@@ -17,9 +18,10 @@ TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient"
 ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
 FP32 = "fp32"
 PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
-SUMS = ("accumulate", "reductions")  # keys of a rule, beside its roles
+SUMS = ("order", "sum_order")  # keys of an exception, beside its roles
 ADDED = "added operands"  # rules of operands behind those that a module has
-REDUCTIONS = "fp32_chunked(256)"  # the simulator's sums over many elements
+OLD_SUMS = {old: new for old, new in ARGUMENTS["emulate"].items() if new in SUMS}
+WIDE_SUMS = "fp32_chunked(256)"  # the simulator's sums over many elements
 
 
 @dataclass(frozen=True)
@@ -33,45 +35,47 @@ class Formats:
     master_weight: str = FP32
     optimizer_state: str = FP32
     products: str | None = None
-    reductions: str | None = None
+    sum_order: str | None = None
     operands: str = ""  # rules of products' operands in formats of their own
 
     @property
     def rounds(self) -> bool:
         """Whether any tensor of the network, or operand of a product, is rounded, or summed in a named order."""
-        ordered = self.products is not None or self.reductions is not None
+        ordered = self.products is not None or self.sum_order is not None
         return ordered or bool(self.operands) or any(getattr(self, role) != FP32 for role in TENSOR_ROLES)
 
 
 class Policy:
-    """Formats of every module: a policy's, changed by the rules whose glob matches its name."""
+    """Formats of every module: a policy's, changed by the exceptions whose glob matches its name."""
 
     def __init__(
         self,
         given: str | Mapping[str, str],
-        accumulate: str | None,
-        rules: Mapping[str, Any],
-        reductions: str | None = None,
+        order: str | None,
+        exceptions: Mapping[str, Any],
+        sum_order: str | None = None,
     ) -> None:
         self.name, self._formats, self.lists, self.fp32_parameters = _named(given)
-        self._accumulate = accumulate if accumulate in (None, PYTORCH) else _checked_products(accumulate)
-        self._reductions = None if reductions is None else _checked_reductions(reductions)
+        self._order = order if order in (None, PYTORCH) else _checked_products(order)
+        self._sum_order = None if sum_order is None else _checked_sums(sum_order)
         self.keeps_batch_norm = self.name == "apex_o2"
-        self.operations = OperationRules(rules)
-        self._rules = [(glob, _changes(glob, change)) for glob, change in rules.items() if not is_of_operations(glob)]
+        self.operations = OperationRules(exceptions)
+        self._exceptions = [
+            (glob, _changes(glob, change)) for glob, change in exceptions.items() if not is_of_operations(glob)
+        ]
         self._at: dict[str, Formats] = {}
 
     @property
     def base(self) -> Formats:
-        """Formats outside of all rules."""
+        """Formats outside of all exceptions."""
         return self._with_sums(self._formats, {})
 
     def at(self, module: str) -> Formats:
-        """Formats of the module called `module`; of several rules that match the last holds."""
+        """Formats of the module called `module`; of several exceptions that match the last holds."""
         found = self._at.get(module)
         if found is None:
             formats, sums = self._formats, {}
-            for glob, change in self._rules:
+            for glob, change in self._exceptions:
                 if fnmatchcase(module, glob):
                     sums = {key: change[key] for key in SUMS if key in change}
                     added = change.get(ADDED, "")
@@ -89,8 +93,8 @@ class Policy:
     def leaving(self, modules: list[str]) -> Policy:
         """The same that leaves the products of `modules`, by name, in the formats of their roles."""
         other = object.__new__(Policy)
-        rules = "".join(f", *=role@{name}" for name in modules)
-        formats = replace(self._formats, operands=f"{self._formats.operands}{rules}")
+        left = "".join(f", *=role@{name}" for name in modules)
+        formats = replace(self._formats, operands=f"{self._formats.operands}{left}")
         other.__dict__ = {**self.__dict__, "_at": {}, "_formats": formats}
         return other
 
@@ -100,11 +104,11 @@ class Policy:
             return "infer" if self.fp32_parameters else "allow"
         return self.lists.get(operation, "allow")
 
-    def check_rules(self, names: list[str]) -> None:
-        """Raises ValueError for a rule that matches no module."""
-        for glob in [*(glob for glob, _ in self._rules), *self.operations.modules]:
+    def check_exceptions(self, names: list[str]) -> None:
+        """Raises ValueError for an exception that matches no module."""
+        for glob in [*(glob for glob, _ in self._exceptions), *self.operations.modules]:
             if not any(fnmatchcase(name, glob) for name in names):
-                raise ValueError(f"emulate: rule '{glob}' matches no module; the modules are {_some(names)}")
+                raise ValueError(f"emulate: exception '{glob}' matches no module; the modules are {_some(names)}")
 
     def check_update(self) -> None:
         """Raises ValueError for a policy whose updates are no PyTorch optimizer's."""
@@ -120,16 +124,16 @@ class Policy:
         other = object.__new__(Policy)
         wide = dict.fromkeys(roles, FP32)
         other.__dict__ = {**self.__dict__, "_at": {}, "_formats": replace(self._formats, **wide)}
-        rules = [(_literal(name), _changes(name, FP32)) for name in modules]
+        kept = [(_literal(name), _changes(name, FP32)) for name in modules]
         other.operations = self.operations.and_fp32(operations or [])
-        other._rules = [*self._rules, *rules, *([("*", wide)] if wide else [])]
+        other._exceptions = [*self._exceptions, *kept, *([("*", wide)] if wide else [])]
         return other
 
     def with_operands(self, rules: Mapping[str, str]) -> Policy:
         """The same with rules of operands behind those of modules, by name."""
         other = object.__new__(Policy)
         other.__dict__ = {**self.__dict__, "_at": {}}
-        other._rules = [*self._rules, *((_literal(name), {ADDED: text}) for name, text in rules.items())]
+        other._exceptions = [*self._exceptions, *((_literal(name), {ADDED: text}) for name, text in rules.items())]
         return other
 
     def narrow_roles(self, names: list[str]) -> list[str]:
@@ -138,7 +142,7 @@ class Policy:
         return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
 
     def _with_sums(self, formats: Formats, asked: Mapping[str, str]) -> Formats:
-        products = asked.get("accumulate") or self._accumulate or formats.products
+        products = asked.get("order") or self._order or formats.products
         tensors = [getattr(formats, role) for role in TENSOR_ROLES]
         narrow = any(quantizer != FP32 for quantizer in tensors)
         default = "fp32_fused"  # over operands in formats of their own
@@ -151,8 +155,8 @@ class Policy:
             products = f"{split}/{default}"
         if formats.operands and products not in (None, PYTORCH):
             _check_operand_sums(formats.operands, str(split.inner or default) if split is not None else str(products))
-        reductions = asked.get("reductions") or self._reductions or (REDUCTIONS if narrow else None)
-        return replace(formats, products=None if products == PYTORCH else products, reductions=reductions)
+        sum_order = asked.get("sum_order") or self._sum_order or (WIDE_SUMS if narrow else None)
+        return replace(formats, products=None if products == PYTORCH else products, sum_order=sum_order)
 
 
 def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str], bool]:
@@ -187,31 +191,33 @@ def _policies_of_operands() -> dict[str, Formats]:
 
 def _roles(given: Mapping[str, Any], where: str) -> Formats:
     unknown = sorted(set(given) - set(ROLES))
+    if unknown and unknown[0] in OLD_SUMS:
+        raise ValueError(f"emulate: {where}: no {unknown[0]!r} since 0.1; give {OLD_SUMS[unknown[0]]!r}")
     if unknown:
         raise ValueError(f"emulate: {where}: no role '{unknown[0]}'; give some of {', '.join(ROLES)}")
     return Formats(**{role: _quantizer(text) for role, text in given.items()})
 
 
 def _changes(glob: str, change: Any) -> dict[str, str]:
-    """A rule's: a format for all tensors of the modules, a policy, or a mapping of roles, and of the orders of sums."""
+    """Changes of an exception: a format for all tensors, a policy, or a mapping of roles and orders of sums."""
     if isinstance(change, str):
         policy = _policies_of_operands().get(change)
         if policy is not None:
             return {**{role: getattr(policy, role) for role in TENSOR_ROLES}, **_of_operands(policy)}
         return {**dict.fromkeys(TENSOR_ROLES, _quantizer(change)), **_of_operands(Formats())}
     if not isinstance(change, Mapping):
-        raise TypeError(f"emulate: rule '{glob}': {change!r}; give a format, or a mapping of roles to formats")
+        raise TypeError(f"emulate: exception '{glob}': {change!r}; give a format, or a mapping of roles to formats")
     roles = {role: text for role, text in change.items() if role not in (*SUMS, "operands")}
-    _roles(roles, f"rule '{glob}'")
+    _roles(roles, f"exception '{glob}'")
     changes = {role: _quantizer(text) for role, text in roles.items()}
     if "operands" in change:
         _core.layer_operands(change["operands"], "linear", "")
         changes[ADDED] = change["operands"]
-    if "accumulate" in change:
-        asked = change["accumulate"]
-        changes["accumulate"] = asked if asked == PYTORCH else _checked_products(asked)
-    if "reductions" in change:
-        changes["reductions"] = _checked_reductions(change["reductions"])
+    if "order" in change:
+        asked = change["order"]
+        changes["order"] = asked if asked == PYTORCH else _checked_products(asked)
+    if "sum_order" in change:
+        changes["sum_order"] = _checked_sums(change["sum_order"])
     return changes
 
 
@@ -230,22 +236,20 @@ def _quantizer(text: str) -> str:
     return str(_core.describe_quantizer(text)["quantizer"])
 
 
-def _checked_products(accumulate: str) -> str:
+def _checked_products(order: str) -> str:
     try:
-        split = split_of(accumulate)
-        return str(_core.product_model(accumulate)) if split is None else str(split)
+        split = split_of(order)
+        return str(_core.product_model(order)) if split is None else str(split)
     except ValueError as error:
-        raise ValueError(
-            f"emulate: accumulate={accumulate!r}: {error}, or '{PYTORCH}' for PyTorch's own sums"
-        ) from None
+        raise ValueError(f"emulate: order={order!r}: {error}, or '{PYTORCH}' for PyTorch's own sums") from None
 
 
-def _checked_reductions(reductions: str) -> str:
+def _checked_sums(order: str) -> str:
     try:
-        _core.sum(torch.zeros(1), accumulate=reductions)
+        _core.sum(torch.zeros(1), order=order)
     except ValueError as error:
-        raise ValueError(f"emulate: reductions={reductions!r}: {error}") from None
-    return reductions
+        raise ValueError(f"emulate: sum_order={order!r}: {error}") from None
+    return order
 
 
 def _literal(name: str) -> str:

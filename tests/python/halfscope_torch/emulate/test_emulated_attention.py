@@ -48,7 +48,7 @@ def mean_error(first: tuple[float, float], rest: float) -> float:
     values = round(values.astype(np.float32), "bf16")
     probabilities = round(np.array([[*first] + [rest] * 6], np.float32), "bf16")
     exact = (probabilities.astype(np.float64) @ values.astype(np.float64))[0]
-    rounded = round(matmul(probabilities, values, accumulate="bf16_tensor_core(hopper)"), "bf16")[0]
+    rounded = round(matmul(probabilities, values, order="bf16_tensor_core(hopper)"), "bf16")[0]
     unit = 2.0 ** (np.floor(np.log2(-exact)) - 7)
     return float(((rounded - exact) / unit).mean())
 
@@ -90,7 +90,7 @@ def gradients(policy: str | None, is_causal: bool, **options: object) -> tuple[l
 def test_gradients_without_rounding_are_pytorchs(attention: str, is_causal: bool) -> None:
     exact, _ = gradients(None, is_causal)
     # Formats of 23 bits round nothing here, but everything is computed by the emulation's own products.
-    emulated, _ = gradients("fp32", is_causal, attention=attention, accumulate="fp32_fused")
+    emulated, _ = gradients("fp32", is_causal, attention=attention, order="fp32_fused")
     for ours, theirs in zip(emulated, exact):
         assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 

@@ -21,7 +21,7 @@ MODELS = {torch.float16: "tensor_core(hopper)", torch.bfloat16: "bf16_tensor_cor
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Unrounded."""
-    return halfscope.matmul(a.float(), b.float(), accumulate=MODELS[a.dtype])
+    return halfscope.matmul(a.float(), b.float(), order=MODELS[a.dtype])
 
 
 def widest(kind: torch.dtype, *shape: int) -> Tensor:
@@ -55,7 +55,7 @@ def convolution_gradients(gradient: Tensor, images: Tensor, weight: Tensor) -> t
     rows = gradient.permute(0, 2, 3, 1).reshape(-1, gradient.shape[1])
     columns = patches(images, 3, 1).flatten(0, 1)
     of_weight = product(columns.t().contiguous(), rows).reshape(3, 3, images.shape[1], -1).permute(3, 2, 0, 1)
-    return of_images, of_weight, halfscope.sum(rows.float(), 0, accumulate="fp32_chunked(256)")
+    return of_images, of_weight, halfscope.sum(rows.float(), 0, order="fp32_chunked(256)")
 
 
 def _cases(k: torch.dtype) -> dict[str, tuple[tuple, dict, Callable]]:

@@ -53,16 +53,16 @@ def test_a_layers_arithmetic_is_the_one_of_the_policy() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(12, 24))
     inputs = batches(1)[0][0]
     optimizer = torch.optim.SGD(model.parameters(), lr=0)
-    with emulate(model, "fp16_mixed", optimizer=optimizer, accumulate="fp16_fused"):
+    with emulate(model, "fp16_mixed", optimizer=optimizer, order="fp16_fused"):
         outputs = model(inputs)
         (outputs * 0.37).sum().backward()
     x, w, b = (halfscope.round(t.detach(), "fp16") for t in (inputs, model[0].weight, model[0].bias))
-    expected = halfscope.round(halfscope.matmul(x, w.t().contiguous(), accumulate="fp16_fused") + b, "fp16")
+    expected = halfscope.round(halfscope.matmul(x, w.t().contiguous(), order="fp16_fused") + b, "fp16")
     assert torch.equal(outputs, expected)
     gradient = halfscope.round(torch.full((16, 24), 0.37), "fp16")
-    products = halfscope.matmul(gradient.t().contiguous(), x, accumulate="fp16_fused")
+    products = halfscope.matmul(gradient.t().contiguous(), x, order="fp16_fused")
     assert torch.equal(model[0].weight.grad, halfscope.round(products, "fp16"))
-    sums = halfscope.sum(gradient, 0, accumulate="fp32_chunked(256)")
+    sums = halfscope.sum(gradient, 0, order="fp32_chunked(256)")
     assert torch.equal(model[0].bias.grad, halfscope.round(sums, "fp16"))
 
 
@@ -154,8 +154,8 @@ def test_threads_change_no_bit() -> None:
 
 
 def test_a_rule_keeps_layers_in_another_format() -> None:
-    assert all(map(torch.equal, emulated_weights("fp8_e4m3", rules={"*": "fp16"}), emulated_weights("fp16")))
-    ruled = emulated_weights("fp8_e4m3", rules={"0": {"activation": "fp32", "weight": "fp32"}, "2": "fp16"})
+    assert all(map(torch.equal, emulated_weights("fp8_e4m3", exceptions={"*": "fp16"}), emulated_weights("fp16")))
+    ruled = emulated_weights("fp8_e4m3", exceptions={"0": {"activation": "fp32", "weight": "fp32"}, "2": "fp16"})
     assert not all(map(torch.equal, ruled, emulated_weights("fp8_e4m3")))
 
 
@@ -216,9 +216,11 @@ def test_bisection_finds_a_planted_layer_and_comparison_ranks_it_first() -> None
 
     found = emulated.bisect(accepts)
     assert found.layers == ("13",)
-    assert found.rules == {"13": "fp32"}
+    assert found.exceptions == {"13": "fp32"}
     assert found.runs == len(seen) <= 12
-    assert str(found).startswith("Keep 13 in FP32: emulate(..., rules={'13': 'fp32'}).\nWhy: with nothing in FP32 ")
+    assert str(found).startswith(
+        "Keep 13 in FP32: emulate(..., exceptions={'13': 'fp32'}).\nWhy: with nothing in FP32 "
+    )
     assert f"\nHow sure: {found.runs} trainings from the same start; it cannot be left out" in str(found)
 
 
@@ -277,10 +279,10 @@ BAD = {
         m, {"activations": "fp16"}, optimizer=o
     ),
     "unknown format": lambda m, o: emulate(m, {"activation": "fp61"}, optimizer=o),
-    "rule 'head*' matches no module; the modules are 0, 1, 2": lambda m, o: emulate(
-        m, "fp16_mixed", optimizer=o, rules={"head*": "fp32"}
+    "exception 'head*' matches no module; the modules are 0, 1, 2": lambda m, o: emulate(
+        m, "fp16_mixed", optimizer=o, exceptions={"head*": "fp32"}
     ),
-    "accumulate='fp32_kahan'": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, accumulate="fp32_kahan"),
+    "order='fp32_kahan'": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, order="fp32_kahan"),
     "every=0; give 1 or more steps": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, every=0),
     "give an optimizer of PyTorch": lambda m, o: emulate(m, "fp16_mixed", optimizer=3),
     "policy=3; give a name, a format, or a mapping": lambda m, o: emulate(m, 3, optimizer=o),

@@ -71,10 +71,10 @@ def test_a_network_trains_through_rounded_activations() -> None:
 
 def test_products_and_sums_are_tensors() -> None:
     a, b = torch.randn(6, 40), torch.randn(40, 3)
-    product = halfscope.matmul(a, b, accumulate="fp16_sequential")
+    product = halfscope.matmul(a, b, order="fp16_sequential")
     assert isinstance(product, torch.Tensor) and product.dtype is torch.float32
-    assert float(product[2, 1]) == halfscope.dot(a[2], b[:, 1], accumulate="fp16_sequential")
-    sums = halfscope.sum(a.bfloat16(), 1, accumulate="fp16_pairwise")
+    assert float(product[2, 1]) == halfscope.dot(a[2], b[:, 1], order="fp16_sequential")
+    sums = halfscope.sum(a.bfloat16(), 1, order="fp16_pairwise")
     assert isinstance(sums, torch.Tensor) and sums.shape == (6,)
 
 

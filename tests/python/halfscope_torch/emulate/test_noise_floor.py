@@ -66,7 +66,7 @@ def test_truncating_casts_are_found(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sums_in_fp16_are_beyond_the_floor_of_the_casts(seed: int) -> None:
-    found = compared("fp16", seed, accumulate="fp16_sequential")
+    found = compared("fp16", seed, order="fp16_sequential")
     first = found.beyond()[0]
     assert (first.role, first.tensor) == ("activation", "0") and first.times > 3
     assert "activation 0: " in str(found) and "times what its roundings explain" in str(found)

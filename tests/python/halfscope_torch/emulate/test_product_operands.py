@@ -24,7 +24,7 @@ def bf16(tensor: Tensor) -> Tensor:
 def product(a: Tensor, b: Tensor, left: str, right: str, model: str = "fp32_fused") -> Tensor:
     """a (m, k) times b (k, n) in formats with blocks along k, in BF16 again."""
     seen = halfscope.round(a.contiguous(), left, axis=1), halfscope.round(b.contiguous(), right, axis=0)
-    return bf16(halfscope.matmul(*seen, accumulate=model))
+    return bf16(halfscope.matmul(*seen, order=model))
 
 
 def wide_numbers(*shape: int, seed: int) -> Tensor:
@@ -90,8 +90,8 @@ def test_a_tensor_scale_of_the_operands_own() -> None:
 
     weight, inputs = (scaled(bf16(t.detach()), "fp8_e4m3", 448) for t in (layer.fc.weight, x))
     dy = scaled(bf16(gradient), "fp8_e5m2", 57344)
-    assert torch.equal(y, bf16(halfscope.matmul(inputs, weight.t().contiguous(), accumulate="fp32_fused")))
-    assert torch.equal(bf16(x.grad), bf16(halfscope.matmul(dy, weight, accumulate="fp32_fused")))
+    assert torch.equal(y, bf16(halfscope.matmul(inputs, weight.t().contiguous(), order="fp32_fused")))
+    assert torch.equal(bf16(x.grad), bf16(halfscope.matmul(dy, weight, order="fp32_fused")))
 
 
 def test_delayed_scales_come_from_the_steps_before() -> None:
@@ -149,10 +149,10 @@ def test_the_right_one_of_two_activations_counts_as_the_weight() -> None:
     gradient = wide_numbers(3, 20, 33, seed=7)
     rules = {"*": {"operands": "matmul.forward=mxfp8_e4m3, matmul.data_gradient.right=mxfp4, "
                                "matmul.weight_gradient.left=mxfp6_e2m3"}}  # fmt: skip
-    with emulate(Pair(), "bf16_mixed", rules=rules, accumulate="fp32_fused"):
+    with emulate(Pair(), "bf16_mixed", exceptions=rules, order="fp32_fused"):
         y = Pair()(a, b)
     model = Pair()
-    with emulate(model, "bf16_mixed", rules=rules, accumulate="fp32_fused") as emulated:
+    with emulate(model, "bf16_mixed", exceptions=rules, order="fp32_fused") as emulated:
         y = model(a, b)
         y.backward(gradient)
     inputs, weight, dy = bf16(a.detach()), bf16(b.detach()), bf16(gradient)
@@ -205,9 +205,9 @@ def layers_of(model: torch.nn.Module, policy: Any, **options: Any) -> dict[str, 
 def test_rules_choose_layers(policy: str, rules: dict, expected: dict | None) -> None:
     if expected is None:
         with pytest.raises(ValueError, match="no operation 'linears'"):
-            layers_of(Language(), policy, rules=rules)
+            layers_of(Language(), policy, exceptions=rules)
     else:
-        assert layers_of(Language(), policy, rules=rules) == expected
+        assert layers_of(Language(), policy, exceptions=rules) == expected
 
 
 def test_weights_of_16_bits_have_operands_too() -> None:
@@ -251,8 +251,8 @@ def test_nothing_but_its_seed_decides_a_recipe_with_random_bits() -> None:
     ("asked", "words"),
     [
         (lambda: emulate(Linear(), "bf16_kahan"), "bf16_stochastic"),
-        (lambda: emulate(Linear(), "bf16", rules={"fc": {"operands": "forward=mxfp9"}}), "mxfp9"),
-        (lambda: emulate(Linear(), "mxfp8", accumulate="tensor_core(hopper)"), "fp32_fused"),
+        (lambda: emulate(Linear(), "bf16", exceptions={"fc": {"operands": "forward=mxfp9"}}), "mxfp9"),
+        (lambda: emulate(Linear(), "mxfp8", order="tensor_core(hopper)"), "fp32_fused"),
         (lambda: emulate(Linear(), "nvfp5"), "nvfp4"),
     ],
 )  # fmt: skip
@@ -275,12 +275,12 @@ def test_zeros_that_the_operands_format_makes_have_that_cause() -> None:
     assert int(flushed.sum()) > 0
     assert found.causes["operand"] >= int(flushed.sum())
     assert "operand" in str(emulated.zeros())
-    assert "rules={'fc': 'bf16'}" in emulated.verdict
+    assert "exceptions={'fc': 'bf16'}" in emulated.verdict
 
 
-@pytest.mark.parametrize("accumulate", [None, "pytorch", "fp32_fused", "split_k(2, fp32)"])
+@pytest.mark.parametrize("order", [None, "pytorch", "fp32_fused", "split_k(2, fp32)"])
 @pytest.mark.parametrize("layer", ["linear", "convolution"])
-def test_rules_of_operands_alone_hold_under_fp32(layer: str, accumulate: str | None) -> None:
+def test_rules_of_operands_alone_hold_under_fp32(layer: str, order: str | None) -> None:
     """Whatever the order of sums: no other tensor has a format, and no other layer changes."""
     torch.manual_seed(0)
     if layer == "linear":
@@ -289,7 +289,7 @@ def test_rules_of_operands_alone_hold_under_fp32(layer: str, accumulate: str | N
         model, x = torch.nn.Sequential(torch.nn.Conv2d(4, 8, 1), torch.nn.Conv2d(8, 4, 1)), torch.randn(2, 4, 3, 3)
     with torch.no_grad():
         hidden = model[0](x)
-        with emulate(model, "fp32", rules={"1": {"operands": "forward=mxfp4"}}, accumulate=accumulate):
+        with emulate(model, "fp32", exceptions={"1": {"operands": "forward=mxfp4"}}, order=order):
             found = model(x)
         rows, weight = hidden.movedim(1, -1), model[1].weight.flatten(1)
         seen = (halfscope.round(each.contiguous(), "mxfp4") for each in (rows, weight))

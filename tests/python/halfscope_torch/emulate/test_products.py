@@ -48,13 +48,13 @@ def test_a_convolution_and_its_gradients() -> None:
 def test_float16_tensors_are_read_as_they_are() -> None:
     data, b = whole_numbers(8).half(), whole_numbers(2, 2).half()
     rows, columns = torch.tensor([0, 4], dtype=torch.int32), torch.tensor([1, 3], dtype=torch.int32)
-    product = _core.gather_matmul(data, rows, columns, b, accumulate="fp16_sequential")
+    product = _core.gather_matmul(data, rows, columns, b, order="fp16_sequential")
     assert torch.equal(product, data.float()[[1, 3, 5, 7]].reshape(2, 2) @ b.float())
 
 
 def test_heads_of_attention_are_views() -> None:
     queries, keys = whole_numbers(2, 6, 3, 8).transpose(1, 2), whole_numbers(2, 5, 3, 8).transpose(1, 2)
-    scores = halfscope.matmul(queries, keys.transpose(2, 3), accumulate="tensor_core(hopper)")
+    scores = halfscope.matmul(queries, keys.transpose(2, 3), order="tensor_core(hopper)")
     assert isinstance(scores, torch.Tensor)
     assert torch.equal(scores, queries @ keys.transpose(2, 3))
     assert torch.equal(halfscope.matmul(scores, keys), scores @ keys)

@@ -38,7 +38,7 @@ def test_a_rule_holds_for_an_operation_that_is_recomputed(row: str, is_reentrant
     for run in (lambda part, x: part(x), lambda part, x: checkpoint(part, x, use_reentrant=is_reentrant)):
         model = Parts(run)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        with emulate(model, "e5m3", optimizer=optimizer, rules={f"*:{row}": "fp32"}, compare_steps=[]):
+        with emulate(model, "e5m3", optimizer=optimizer, exceptions={f"*:{row}": "fp32"}, compare_steps=[]):
             x = torch.linspace(-2, 2, 4).requires_grad_()
             model(x).square().sum().backward()
             gradients.append(x.grad)  # each part rounds its gradients of weights
@@ -50,7 +50,7 @@ def test_the_rules_of_that_test_change_its_numbers() -> None:
     for row in ("mul.1", "mul.2", "mul.3", "tanh.2"):
         model = Parts(lambda part, x: part(x))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        with emulate(model, "e5m3", optimizer=optimizer, rules={f"*:{row}": "fp32"}):
+        with emulate(model, "e5m3", optimizer=optimizer, exceptions={f"*:{row}": "fp32"}):
             x = torch.linspace(-2, 2, 4).requires_grad_()
             model(x).square().sum().backward()
             found.add(tuple(x.grad.tolist()))

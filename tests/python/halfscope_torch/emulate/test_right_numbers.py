@@ -132,8 +132,8 @@ def test_fp8_for_everything_is_told_of_the_layers_that_it_is_for() -> None:
             "weight": "fp8_e4m3", "activation": "fp8_e4m3", "activation_gradient": "fp8_e5m2", "weight_gradient": "bf16"
         }
     }  # fmt: skip
-    assert f"""emulate(model, "bf16", rules={json.dumps(rules)})""" in verdict
-    loss, verdict = trained_llama("bf16", rules=rules)
+    assert f"""emulate(model, "bf16", exceptions={json.dumps(rules)})""" in verdict
+    loss, verdict = trained_llama("bf16", exceptions=rules)
     assert loss < 4.2 and "Nothing overflowed." in verdict and "is a format of the operands" not in verdict
 
 

@@ -54,36 +54,36 @@ def sequential(values: torch.Tensor) -> Fraction:
 
 def test_a_sum_of_ones_stalls_at_2048() -> None:
     ones = torch.ones(4096)
-    assert result(torch.sum, ones, reductions="fp16_sequential").item() == 2048
-    assert result(torch.mean, ones, reductions="fp16_sequential").item() == 0.5
+    assert result(torch.sum, ones, sum_order="fp16_sequential").item() == 2048
+    assert result(torch.mean, ones, sum_order="fp16_sequential").item() == 0.5
     assert result(torch.mean, ones).item() == 1
-    assert result(torch.sum, ones, "fp32", reductions="fp16_sequential").item() == 2048
+    assert result(torch.sum, ones, "fp32", sum_order="fp16_sequential").item() == 2048
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sums_are_those_of_fractions(seed: int) -> None:
     x = torch.randn(3, 200, generator=torch.Generator().manual_seed(seed)).half().float()
-    found = result(lambda each: each.sum(-1), x, reductions="fp16_sequential")
+    found = result(lambda each: each.sum(-1), x, sum_order="fp16_sequential")
     assert [Fraction(value) for value in found.tolist()] == [sequential(row) for row in x]
 
 
 def test_a_half_tensor_is_added_up_in_the_same_order() -> None:
     ones = torch.ones(4096).half()
-    assert result(torch.sum, ones, reductions="fp16_sequential").item() == 2048
+    assert result(torch.sum, ones, sum_order="fp16_sequential").item() == 2048
     assert result(torch.sum, ones).item() == 4096
 
 
 def test_a_rule_has_reductions_of_its_own() -> None:
     model = nn.Sequential(Apply(lambda x: x.sum(-1, keepdim=True)), Apply(lambda x: (x[0] * 0 + 1).expand(4096).sum()))
-    with emulate(model, "fp16", rules={"1": {"reductions": "fp16_sequential"}}) as _, torch.no_grad():
+    with emulate(model, "fp16", exceptions={"1": {"sum_order": "fp16_sequential"}}) as _, torch.no_grad():
         assert model(torch.ones(1, 8)).item() == 2048
-    with emulate(model, "fp16", rules={"0": {"reductions": "fp16_sequential"}}) as _, torch.no_grad():
+    with emulate(model, "fp16", exceptions={"0": {"sum_order": "fp16_sequential"}}) as _, torch.no_grad():
         assert model(torch.ones(1, 8)).item() == 4096
 
 
 def test_the_gradient_of_a_bias_is_summed_in_the_policys_order() -> None:
     layer = nn.Linear(1, 1)
-    with emulate(layer, "fp16", reductions="fp16_sequential"):
+    with emulate(layer, "fp16", sum_order="fp16_sequential"):
         layer(torch.ones(4096, 1)).sum().backward()
     assert layer.bias.grad is not None and layer.bias.grad.item() == 2048
 
@@ -95,22 +95,22 @@ def split_case() -> tuple[torch.Tensor, torch.Tensor]:
 def test_split_k_overflows_where_the_whole_sum_does_not() -> None:
     x, w = split_case()
     assert result(lambda each: each @ w, x).item() == 2048
-    assert result(lambda each: each @ w, x, accumulate="split_k(2, fp16)").item() == float("inf")
-    assert result(lambda each: each @ w, x, accumulate="split_k(1, fp16)").item() == 2048
+    assert result(lambda each: each @ w, x, order="split_k(2, fp16)").item() == float("inf")
+    assert result(lambda each: each @ w, x, order="split_k(1, fp16)").item() == 2048
 
 
 def test_split_k_loses_what_cancels() -> None:
     x = torch.tensor([[1, 0.125, 1, 0.125]])
     w = torch.tensor([[99840.0], [1280.0], [-99840.0], [-480.0]])  # 100000 - 99900
     assert result(lambda each: each @ w, x, "bf16").item() == 100
-    assert result(lambda each: each @ w, x, "bf16", accumulate="split_k(2, bf16)").item() == 0
+    assert result(lambda each: each @ w, x, "bf16", order="split_k(2, bf16)").item() == 0
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7, 50, 64])
 def test_split_sums_are_those_of_doubles(parts: int) -> None:
     generator = torch.Generator().manual_seed(parts)
     a, b = (torch.randn(*shape, generator=generator).bfloat16().float() for shape in ((4, 50), (50, 6)))
-    found = result(lambda each: each @ b, a, "bf16", accumulate=f"split_k({parts}, bf16)/fp32_sequential")
+    found = result(lambda each: each @ b, a, "bf16", order=f"split_k({parts}, bf16)/fp32_sequential")
     length = -(-50 // parts)
     total = torch.zeros(4, 6, dtype=torch.float64)
     for first in range(0, 50, length):
@@ -125,7 +125,7 @@ def test_a_convolution_is_not_split() -> None:
     torch.manual_seed(0)
     layer, x = nn.Conv2d(8, 4, 3), torch.randn(1, 8, 5, 5)
     with torch.no_grad():
-        with emulate(layer, "bf16", accumulate="split_k(4, bf16)") as _:
+        with emulate(layer, "bf16", order="split_k(4, bf16)") as _:
             split = layer(x)
         with emulate(layer, "bf16") as _:
             assert torch.equal(split, layer(x))
@@ -185,12 +185,12 @@ def test_the_product_that_split_k_hurts_is_first() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"reductions": "fp16_sequentia"}, "did you mean 'fp16_sequential'"),
-        ({"reductions": "fp16_fused"}, "reductions='fp16_fused'"),
-        ({"accumulate": "split_k(0, fp16)"}, "give 1 or more parts"),
-        ({"accumulate": "split_k(2, fp17)"}, "fp17"),
+        ({"sum_order": "fp16_sequentia"}, "did you mean 'fp16_sequential'"),
+        ({"sum_order": "fp16_fused"}, "sum_order='fp16_fused'"),
+        ({"order": "split_k(0, fp16)"}, "give 1 or more parts"),
+        ({"order": "split_k(2, fp17)"}, "fp17"),
         ({"gradient_accumulator": "fp17"}, "fp17"),
-        ({"rules": {"*": {"reductions": "fp99"}}}, "reductions='fp99'"),
+        ({"exceptions": {"*": {"sum_order": "fp99"}}}, "sum_order='fp99'"),
     ],
 )
 def test_refused(options: dict[str, Any], words: str) -> None:

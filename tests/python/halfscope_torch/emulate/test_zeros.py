@@ -74,14 +74,14 @@ def test_the_cast_of_the_activation() -> None:
 
 def test_a_product_that_its_sum_cannot_hold() -> None:
     """2^-26, half of FP16's smallest half."""
-    emulated = linear([2.0**-13, 1.0], [2.0**-13, 1.0], accumulate="fp16_sequential")
+    emulated = linear([2.0**-13, 1.0], [2.0**-13, 1.0], order="fp16_sequential")
     assert causes(emulated, "weight") == {"product": 1}
 
 
 def test_the_cast_of_the_result() -> None:
     emulated = linear([2.0**-13, 1.0], [2.0**-13, 1.0])
     assert causes(emulated, "weight") == {"result": 1}
-    assert "rules={'*': {'weight_gradient': 'fp32'}}" in emulated.verdict
+    assert "exceptions={'*': {'weight_gradient': 'fp32'}}" in emulated.verdict
 
 
 def test_terms_of_both_signs_cancel() -> None:

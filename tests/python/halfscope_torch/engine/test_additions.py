@@ -111,7 +111,7 @@ print(json.dumps({
     "table": table_text(["erfcx"]),
     "kind": first.kind,
     "strict": attempt(lambda: outputs(strict=True)),
-    "rule": attempt(lambda: outputs(rules={"*:exponentials": "fp32"})),
+    "rule": attempt(lambda: outputs(exceptions={"*:exponentials": "fp32"})),
     "autocast": attempt(lambda: outputs()),
 }))
 """

@@ -103,8 +103,8 @@ class Network(nn.Module):
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "fp16": {"accumulate": "fp16_sequential"},
-    "fp16_mixed": {"floor": True, "accumulate": "fp32_chunked(4)"},
+    "fp16": {"order": "fp16_sequential"},
+    "fp16_mixed": {"floor": True, "order": "fp32_chunked(4)"},
     "bf16/stochastic": {"every": 1},
     "mxfp8": {},
 }

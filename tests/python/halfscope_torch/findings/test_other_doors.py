@@ -49,14 +49,14 @@ def test_tf32_rounds_its_operands_as_told(rounding: str, result: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "accumulate"),
+    ("policy", "order"),
     [({"weight": "tf32", "activation": "tf32"}, None), ("fp32", "tf32_tensor_core(ampere)")],
 )
-def test_tf32_is_named_with_its_remedy(policy: str | dict[str, str], accumulate: str | None) -> None:
+def test_tf32_is_named_with_its_remedy(policy: str | dict[str, str], order: str | None) -> None:
     """Public case 9: cause and remedy, in words."""
     model = Product()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    with emulate(model, policy, accumulate=accumulate, optimizer=optimizer) as emulated:
+    with emulate(model, policy, order=order, optimizer=optimizer) as emulated:
         model(torch.tensor([[1024.5, 0.0]])).sum().backward()
         optimizer.step()
     assert "TF32 rounds each operand to 10 fraction bits" in emulated.verdict

@@ -163,13 +163,13 @@ class Product(nn.Module):
 def partial_sums() -> Victim:
     """Public case 49: 2048 in FP32, of halves that FP16 does not hold."""
     model = Product(torch.cat([torch.full((2048, 1), 32.0), torch.full((2048, 1), -31.0)]))
-    return model, lambda: model(torch.ones(1, 4096)).sum() * 1e-4, {"accumulate": "split_k(2, fp16)"}
+    return model, lambda: model(torch.ones(1, 4096)).sum() * 1e-4, {"order": "split_k(2, fp16)"}
 
 
 def cancelling_parts() -> Victim:
     """Public case 49: 100000 - 99900 of which BF16 makes 0."""
     model, x = Product(torch.tensor([[99840.0], [1280.0], [-99840.0], [-480.0]])), torch.tensor([[1, 0.125, 1, 0.125]])
-    return model, lambda: model(x).sum(), {"format": "bf16", "accumulate": "split_k(2, bf16)"}
+    return model, lambda: model(x).sum(), {"format": "bf16", "order": "split_k(2, bf16)"}
 
 
 def own_clipping() -> Victim:

@@ -50,7 +50,7 @@ class Case:
     policy: Any
     optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] = lambda p: torch.optim.SGD(p, 0.1)
     scale: float | None = None  # the first one of a GradScaler
-    rules: dict[str, str] = field(default_factory=dict)
+    exceptions: dict[str, str] = field(default_factory=dict)
     sharding: dict[str, Any] = field(default_factory=dict)
     microbatches: int = 1
     reduces_each: bool = False  # every microbatch is reduced; else the last
@@ -76,7 +76,7 @@ CASES = {
     "fp16_pure": Case("fp16_pure", momentum),
     "bf16": Case("bf16", adam),
     "fp8_e4m3": Case("fp8_e4m3", momentum, scale=2.0**6),
-    "rules": Case("fp16_mixed", momentum, rules={"block.1": "fp32", "head": "bf16"}),
+    "rules": Case("fp16_mixed", momentum, exceptions={"block.1": "fp32", "head": "bf16"}),
     "whole after forward": Case("fp16_mixed", momentum, sharding={"reshard_after_forward": False}),
     "evaluated": Case("fp16_no_master", momentum, evaluates=True),
     "accumulated": Case("fp16_mixed", momentum, microbatches=3),
@@ -195,7 +195,7 @@ def evaluate(model: Network, case: Case) -> None:
 
 
 def emulation_of(model: Network, case: Case, optimizer: torch.optim.Optimizer, scaler: Any) -> Emulation:
-    return emulate(model, case.policy, optimizer=optimizer, scaler=scaler, rules=case.rules, every=2)
+    return emulate(model, case.policy, optimizer=optimizer, scaler=scaler, exceptions=case.exceptions, every=2)
 
 
 def train_alone(case: Case, rank: int, size: int) -> Trained:

@@ -178,7 +178,7 @@ def finds_the_layer(rank: int, size: int) -> None:
         optimizer.step()
         return value.item()
 
-    with emulate(model, "fp16_mixed", optimizer=optimizer, rules={"": "fp32"}, compare_steps=[1]) as emulation:
+    with emulate(model, "fp16_mixed", optimizer=optimizer, exceptions={"": "fp32"}, compare_steps=[1]) as emulation:
         loss()
     differences = {found.tensor: found.relative_error for found in emulation.compare_to("fp32").ranked()}
     assert differences["layers.3"] == float("inf") and differences["layers.2"] < 1e-2, differences

@@ -55,7 +55,7 @@ def test_weights_that_another_rank_changes_are_rounded_anew(tmp_path: Path) -> N
 
 def test_bisection_finds_the_layer_and_all_ranks_must_accept(tmp_path: Path) -> None:
     for printed in run_ranks("sharded_uses.py", "bisect", tmp_path):
-        assert printed.startswith("Keep layers.3 in FP32: emulate(..., rules={'layers.3': 'fp32'}).\n")
+        assert printed.startswith("Keep layers.3 in FP32: emulate(..., exceptions={'layers.3': 'fp32'}).\n")
         assert "\nHow sure: 6 trainings from the same start; it cannot be left out" in printed
 
 

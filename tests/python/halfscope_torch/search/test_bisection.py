@@ -47,11 +47,11 @@ def test_operations_between_layers_are_candidates() -> None:
     found = emulated.bisect(lambda: step(model, optimizer, x) < float("inf"))
     assert found.layers == ("",)
     assert str(found).splitlines() == [
-        "Keep the model's own operations in FP32: emulate(..., rules={'': 'fp32'}).",
+        "Keep the model's own operations in FP32: emulate(..., exceptions={'': 'fp32'}).",
         "Why: with nothing in FP32 the result is refused, with this alone it is accepted.",
         f"How sure: {found.runs} trainings from the same start; it cannot be left out; another choice may do too.",
     ]
-    with emulate(model, "fp16_mixed", optimizer=optimizer, rules=found.rules) as emulated:
+    with emulate(model, "fp16_mixed", optimizer=optimizer, exceptions=found.exceptions) as emulated:
         step(model, optimizer, x)
     assert emulated.first_overflow is None
 
@@ -88,8 +88,8 @@ def test_single_operations_are_units() -> None:
     emulated, loss = trained_once(model)
     found = emulated.bisect(lambda: loss() < float("inf"), units="operations")
     assert found.layers == (":mul.1", ":mul.2")
-    assert found.rules == {":mul.1": "fp32", ":mul.2": "fp32"}
-    assert trained_once(Product(), rules=found.rules)[0].first_overflow is None
+    assert found.exceptions == {":mul.1": "fp32", ":mul.2": "fp32"}
+    assert trained_once(Product(), exceptions=found.exceptions)[0].first_overflow is None
     first = emulated.first_overflow
     assert first is not None and first.tensor == "mul"
 
@@ -98,7 +98,7 @@ def test_one_of_two_operations_of_a_name() -> None:
     emulated, loss = trained_once(TwoProducts())
     found = emulated.bisect(lambda: math.isfinite(loss()), units="operations")
     assert found.layers == (":mul.2",)
-    assert str(found).startswith("Keep mul.2 of the model in FP32: emulate(..., rules={':mul.2': 'fp32'}).")
+    assert str(found).startswith("Keep mul.2 of the model in FP32: emulate(..., exceptions={':mul.2': 'fp32'}).")
     with pytest.raises(ValueError, match=r"with all 1 candidates in FP32 .*\(mul.1 of the model\)"):
         emulated.bisect(lambda: math.isfinite(loss()), layers=[":mul.1"])
 
@@ -107,7 +107,7 @@ def test_gradients_of_a_kept_operation_are_fp32() -> None:
     """2^-26 is 0 in FP16."""
     for rules, zeros in (({}, 4), ({"*:products": "fp32"}, 0)):
         model = nn.Sequential(nn.Linear(2, 2, bias=False))
-        with emulate(model, "fp16_mixed", optimizer=torch.optim.SGD(model.parameters(), lr=0.0), rules=rules):
+        with emulate(model, "fp16_mixed", optimizer=torch.optim.SGD(model.parameters(), lr=0.0), exceptions=rules):
             (model(torch.full((1, 2), 2.0**-13)) * 2.0**-13).sum().backward()
         assert int((model[0].weight.grad == 0).sum()) == zeros
 
@@ -116,11 +116,11 @@ def test_gradients_of_a_kept_operation_are_fp32() -> None:
     ("*:sofmax", "fp32", "no operation 'sofmax'; give one of products, norms"),
     ("*:mul.x", "fp32", "no operation 'mul.x'"),
     ("*:mul", "bf16", "operations have 'fp32' alone"),
-    ("layer:mul", "fp32", "rule 'layer' matches no module"),
+    ("layer:mul", "fp32", "exception 'layer' matches no module"),
 ])  # fmt: skip
 def test_bad_rules_of_operations_get_one_line(rule: str, change: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as refused:
-        emulate(TwoProducts(), "fp16", rules={rule: change})
+        emulate(TwoProducts(), "fp16", exceptions={rule: change})
     assert "\n" not in str(refused.value)
 
 
@@ -137,8 +137,10 @@ def test_kinds_of_operations_are_units() -> None:
     emulated, loss = trained_once(Product())
     found = emulated.bisect(lambda: loss() < float("inf"), units="kinds")
     assert found.layers == ("*:multiplications",)
-    assert str(found).startswith("Keep all multiplications in FP32: emulate(..., rules={'*:multiplications': 'fp32'}).")
-    assert trained_once(Product(), rules=found.rules)[0].first_overflow is None
+    assert str(found).startswith(
+        "Keep all multiplications in FP32: emulate(..., exceptions={'*:multiplications': 'fp32'})."
+    )
+    assert trained_once(Product(), exceptions=found.exceptions)[0].first_overflow is None
 
 
 def test_stored_weights_are_candidates() -> None:
@@ -154,7 +156,7 @@ def test_stored_weights_are_candidates() -> None:
         falls()
     found = emulated.bisect(falls)
     assert found.layers == ("(stored weights)",)
-    assert found.rules == {"*": {"master_weight": "fp32"}}
+    assert found.exceptions == {"*": {"master_weight": "fp32"}}
     assert str(found).startswith("Keep stored weights in FP32: emulate(")
 
 
@@ -322,14 +324,16 @@ def products_of_one_layer(kind: str) -> tuple[nn.Module, torch.optim.Optimizer, 
 @pytest.mark.parametrize("kind", ["forward", "data_gradient", "weight_gradient"])
 def test_products_are_candidates_under_a_recipe(kind: str) -> None:
     model, optimizer, right = products_of_one_layer(kind)
-    with emulate(model, "mxfp4", optimizer=optimizer, rules={"0": "mxfp4"}) as emulated:
+    with emulate(model, "mxfp4", optimizer=optimizer, exceptions={"0": "mxfp4"}) as emulated:
         assert not right()
     found = emulated.bisect(right, units="products")
     assert found.layers == (f"{kind}@0",)
-    assert found.rules == {"0": {"operands": f"{kind}=role"}}
-    assert str(found).startswith(f"Keep {kind} of 0 in the formats of their roles: emulate(..., rules={found.rules}).")
+    assert found.exceptions == {"0": {"operands": f"{kind}=role"}}
+    assert str(found).startswith(
+        f"Keep {kind} of 0 in the formats of their roles: emulate(..., exceptions={found.exceptions})."
+    )
     assert "with nothing in the formats of their roles the result is refused" in found.why
-    with emulate(model, "mxfp4", optimizer=optimizer, rules=found.rules) as emulated:
+    with emulate(model, "mxfp4", optimizer=optimizer, exceptions=found.exceptions) as emulated:
         assert right()
     kinds = {place.partition(".")[0] for _, place in emulated.operands()}
     assert kinds == {"forward", "data_gradient", "weight_gradient"} - {kind}

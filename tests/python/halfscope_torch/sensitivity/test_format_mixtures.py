@@ -44,7 +44,7 @@ def divergence(model: nn.Module, batches: list[Tensor], rules: Any) -> float:
     for batch in batches:
         with torch.no_grad():
             reference = model(batch).double().log_softmax(-1)
-            with emulate(model, "fp32", rules=rules):
+            with emulate(model, "fp32", exceptions=rules):
                 found = model(batch).double().log_softmax(-1)
         each = (reference.exp() * (reference - found)).sum(-1)
         total, terms = total + float(each.sum()), terms + each.numel()
@@ -55,11 +55,13 @@ def test_printed_rules_work_where_they_are_pasted(planted: Planted) -> None:
     model, _, held_out, found = planted
     chosen = found.choose(bits=5.2, held_out=held_out)
     text = str(chosen.report)
-    assert text.startswith('Type emulate(model, "fp32", rules=rules) with\nrules = {\n    "*": {"operands": "forward=')
+    assert text.startswith(
+        'Type emulate(model, "fp32", exceptions=exceptions) with\nexceptions = {\n    "*": {"operands": "forward='
+    )
     names: dict[str, Any] = {}
-    exec(re.search(r"^rules = \{.*?^\}", text, re.MULTILINE | re.DOTALL)[0], names)
-    assert names["rules"] == chosen.rules == chosen.report.findings[0].about
-    assert divergence(model, held_out, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+    exec(re.search(r"^exceptions = \{.*?^\}", text, re.MULTILINE | re.DOTALL)[0], names)
+    assert names["exceptions"] == chosen.exceptions == chosen.report.findings[0].about
+    assert divergence(model, held_out, chosen.exceptions) == pytest.approx(chosen.kl, rel=1e-3)
     assert chosen.bits <= 5.2 and chosen.is_better_than_uniform
     assert {chosen.formats[f"blocks.1.attention.{name}"] for name in "qkv"} != {"nvfp4"}
     assert len({chosen.formats[f"blocks.1.attention.{name}"] for name in "qkv"}) == 1
@@ -89,8 +91,10 @@ def test_no_mixture_where_a_uniform_format_is_as_good() -> None:
     batches = list(torch.randn(4, 64, 32))
     chosen = sensitivity(model, batches, ["mxfp4", "nvfp4"]).choose(bits=4.5, held_out=list(torch.randn(4, 64, 32)))
     text = " ".join(str(chosen.report).split())
-    assert text.startswith('Use nvfp4 for all units: emulate(model, "fp32", rules=rules) with rules = { "*": ')
-    assert chosen.report.findings[0].about == {"*": {"operands": "forward=nvfp4"}} == chosen.rules
+    assert text.startswith(
+        'Use nvfp4 for all units: emulate(model, "fp32", exceptions=exceptions) with exceptions = { "*": '
+    )
+    assert chosen.report.findings[0].about == {"*": {"operands": "forward=nvfp4"}} == chosen.exceptions
     assert "nvfp4 minus mixture 0 to 0 nats" in text and not chosen.is_better_than_uniform
 
 
@@ -138,8 +142,8 @@ def test_weights_alone_have_rules_of_one_side() -> None:
     torch.manual_seed(0)
     model, batches = convolutions().eval(), list(torch.randn(4, 32, 3, 9, 9))
     chosen = sensitivity(model, batches, weights_only=True).choose(bits=5)
-    assert all(rule["operands"].startswith("forward.right=") for rule in chosen.rules.values())
-    assert divergence(model, batches, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+    assert all(rule["operands"].startswith("forward.right=") for rule in chosen.exceptions.values())
+    assert divergence(model, batches, chosen.exceptions) == pytest.approx(chosen.kl, rel=1e-3)
 
 
 class Named(nn.Module):
@@ -160,8 +164,8 @@ def test_rules_hold_for_the_units_alone() -> None:
     torch.manual_seed(0)
     model, batches = Named(), list(torch.randn(4, 64, 32))
     chosen = sensitivity(model, batches, ["mxfp4", "mxfp8_e4m3"]).choose(bits=6)
-    assert list(chosen.rules) == ["layers.a", "layers.a[*]", "layers.c"]
-    assert divergence(model, batches, chosen.rules) == pytest.approx(chosen.kl, rel=1e-3)
+    assert list(chosen.exceptions) == ["layers.a", "layers.a[*]", "layers.c"]
+    assert divergence(model, batches, chosen.exceptions) == pytest.approx(chosen.kl, rel=1e-3)
 
 
 class Edge(nn.Module):

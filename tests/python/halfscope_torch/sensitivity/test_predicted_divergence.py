@@ -26,7 +26,7 @@ def divergence(model: nn.Module, batches: list[Tensor], unit: str, format: str) 
     with torch.no_grad():
         reference = model(inputs).double().log_softmax(-1)
         rules = {unit: {"operands": f"forward={format}"}}
-        with emulate(model, "fp32", rules=rules, accumulate="fp32_fused"):
+        with emulate(model, "fp32", exceptions=rules, order="fp32_fused"):
             found = torch.cat([model(batch) for batch in batches]).double().log_softmax(-1)
     return float((reference.exp() * (reference - found)).sum(-1).mean())
 

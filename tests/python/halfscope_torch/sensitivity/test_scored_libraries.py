@@ -85,12 +85,12 @@ def test_rules_of_a_library_network(name: str) -> None:
     assert len(units) == count and set(some) <= set(units), units
     assert "Not scored" not in found.report.about
     chosen = found.choose(bits=6)
-    assert next(iter(chosen.rules)) == "*"
+    assert next(iter(chosen.exceptions)) == "*"
     total = 0.0
     for batch in given:
         with torch.no_grad():
             reference = model(**batch).logits.double().log_softmax(-1)
-            with emulate(model, "fp32", rules=chosen.rules):
+            with emulate(model, "fp32", exceptions=chosen.exceptions):
                 output = model(**batch).logits.double().log_softmax(-1)
         total += float((reference.exp() * (reference - output)).sum(-1).mean()) / len(given)
     assert total == pytest.approx(chosen.kl, rel=1e-3)

@@ -95,7 +95,7 @@ def test_a_product_is_that_of_emulate(name: str) -> None:
     assert torch.allclose(in_format(model, x, None), model(x), atol=1e-6)
     for format in FORMATS:
         with (
-            emulate(model, "fp32", accumulate="fp32_fused", rules={"*": {"operands": f"forward={format}"}}),
+            emulate(model, "fp32", order="fp32_fused", exceptions={"*": {"operands": f"forward={format}"}}),
             torch.no_grad(),
         ):
             expected = model(x)
@@ -107,7 +107,7 @@ def test_a_product_is_that_of_emulate(name: str) -> None:
 def test_weights_alone() -> None:
     model, x = nn.Sequential(nn.Linear(24, 40)), torch.randn(5, 24)
     format = OperandFormat("mxfp4", (RIGHT,))
-    with emulate(model, "fp32", accumulate="fp32_fused", rules={"0": {"operands": format.rule}}), torch.no_grad():
+    with emulate(model, "fp32", order="fp32_fused", exceptions={"0": {"operands": format.rule}}), torch.no_grad():
         expected = model(x)
     assert format.rule == "forward.right=mxfp4" and torch.allclose(in_format(model, x, format), expected, atol=1e-5)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from halfscope.old_words import without_old_arguments
 from halfscope.report.page import write_report
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.torch.ablate.table import AblationArm, table_text, verdict_text
@@ -40,6 +41,7 @@ Make = Callable[[], "tuple[torch.nn.Module, torch.optim.Optimizer]"]
 Train = Callable[[TrainingRun], float]
 
 
+@without_old_arguments
 def ablate(
     make: Make,
     train: Train,
@@ -49,8 +51,8 @@ def ablate(
     seeds: int = 3,
     metric: str = "metric",
     lower_is_better: bool = True,
-    accumulate: str | None = None,
-    rules: Mapping[str, Any] | None = None,
+    order: str | None = None,
+    exceptions: Mapping[str, Any] | None = None,
     every: int = 10,
     progress: Callable[[str], None] = print,
 ) -> Ablation:
@@ -67,7 +69,7 @@ def ablate(
     A training that ends in an infinite or NaN metric has diverged; an exception is raised on. Raises ValueError for
     seeds < 1, no policy, and what `emulate` and GradScaler refuse, before anything is trained.
     """
-    plan = _plan((Policy(given, accumulate, rules or {}) for given in policies), list(loss_scale))
+    plan = _plan((Policy(given, order, exceptions or {}) for given in policies), list(loss_scale))
     if seeds < 1:
         raise ValueError(f"ablate: seeds={seeds}; give 1 or more")
     folder = tempfile.TemporaryDirectory(prefix="halfscope-ablation-")

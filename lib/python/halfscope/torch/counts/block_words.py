@@ -86,10 +86,10 @@ def _outstanding(totals: BlockTotals, roles: Iterable[str]) -> list[str]:
 
 
 def _training(totals: BlockTotals, without: list[str], why: str) -> str:
-    rules = ", ".join([f'"*": {{"operands": "*={totals.format}"}}', *(f'"{name}": "bf16"' for name in without)])
+    exceptions = ", ".join([f'"*": {{"operands": "*={totals.format}"}}', *(f'"{name}": "bf16"' for name in without)])
     return (
         f"Train in {_name(totals)}{f', {why}' if why else ''}: "
-        f'halfscope.torch.emulate(model, "bf16", rules={{{rules}}}, optimizer=optimizer) '
+        f'halfscope.torch.emulate(model, "bf16", exceptions={{{exceptions}}}, optimizer=optimizer) '
         "tells how much error the model bears."
     )
 

@@ -49,16 +49,16 @@ class Host:
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor, order: str) -> torch.Tensor:
         """Products of matrices with equal leading axes; the result is near."""
-        result: torch.Tensor = _core.matmul(self.near(a), self.near(b), accumulate=order)
+        result: torch.Tensor = _core.matmul(self.near(a), self.near(b), order=order)
         return result
 
     def gather_matmul(self, values: torch.Tensor, indices: tuple[Any, Any], right: torch.Tensor, order: str) -> Any:
         """Rows of elements of `values`, by their first and by their other positions, times a matrix; all are near."""
-        return _core.gather_matmul(values, *indices, right, accumulate=order)
+        return _core.gather_matmul(values, *indices, right, order=order)
 
     def sum(self, rows: torch.Tensor, order: str) -> torch.Tensor:
         """Sums over the first axis; the result is near."""
-        result: torch.Tensor = _core.sum(self.near(rows).contiguous(), 0, accumulate=order)
+        result: torch.Tensor = _core.sum(self.near(rows).contiguous(), 0, order=order)
         return result
 
     def histogram(self, near: torch.Tensor, format: str) -> Histogram:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from halfscope.old_words import without_old_arguments
 from halfscope.torch.counts.ranks import is_fully_sharded
 from halfscope.torch.diagnose.facts import with_facts
 from halfscope.torch.diagnose.observed import observed
@@ -19,6 +20,7 @@ from halfscope.torch.policy import Policy
 from halfscope.torch.steps.optimizers import optimizers_of
 
 
+@without_old_arguments
 def diagnose(
     model: torch.nn.Module,
     loss_or_step: Callable[[], Any],
@@ -26,7 +28,7 @@ def diagnose(
     *,
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
     scale: float = 1.0,
-    accumulate: str | None = None,
+    order: str | None = None,
     attention: str = "fused",
     quick: bool = False,
     seconds: float = 60.0,
@@ -48,7 +50,7 @@ def diagnose(
         as `emulate` has them, or a format of blocks: emulated once beside FP32, since the search does not compute it.
     optimizer: where `loss_or_step` calls its `step`.
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
-    accumulate: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
+    order: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
     attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores; emulated as a policy is.
     quick: three runs of the step: whether it is healthy, and the first call that is not finite.
     seconds: of the search; then what is known by then is told.
@@ -61,9 +63,9 @@ def diagnose(
     check_model(model, "diagnose")
     parse_attention(attention)
     trainee = Trainee(model, optimizers_of(optimizer, "diagnose"))
-    is_searched = searched_format(format) is not None and accumulate is None and attention == "fused"
+    is_searched = searched_format(format) is not None and order is None and attention == "fused"
     if not is_searched or is_fully_sharded(model):
-        return observed(trainee, loss_or_step, Policy(format, accumulate, {}), scale, attention)
+        return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
     report = find_remedy(program, seconds, quick)
     return report if quick else with_facts(report, program)

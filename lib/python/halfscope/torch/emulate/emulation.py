@@ -11,6 +11,7 @@ import torch
 
 from halfscope import Explorer, Histogram, ScaleAdvice
 from halfscope.formats import Format
+from halfscope.old_words import without_old_arguments
 from halfscope.reporting import Finding, Report, Reported, wrapped
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
@@ -37,21 +38,22 @@ from halfscope.torch.steps.snapshot import Snapshot
 from halfscope.torch.steps.trainee import refuse_float64
 
 
+@without_old_arguments
 def emulate(
     model: torch.nn.Module,
     policy: str | Mapping[str, str],
     *,
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
     scaler: Any = None,
-    accumulate: str | None = None,
-    rules: Mapping[str, Any] | None = None,
+    order: str | None = None,
+    exceptions: Mapping[str, Any] | None = None,
     seed: int = 0,
     strict: bool = False,
     every: int = 10,
     compare_steps: Iterable[int] = (1, 10, 100, 1000),
     attention: str = "fused",
     floor: bool = False,
-    reductions: str | None = None,
+    sum_order: str | None = None,
     gradient_accumulator: str | None = None,
     zeros: bool = False,
 ) -> Emulation:
@@ -67,11 +69,11 @@ def emulate(
         Tensors that are FP16 or BF16 already keep that type.
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
-    accumulate: the order of products, as `halfscope list orders` has them, or "pytorch" for PyTorch's own FP32
+    order: the order of products, as `halfscope list orders` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
-    rules: by pattern of module names, as in a shell, another format, a policy, or a mapping of roles, also
-        "accumulate", "reductions" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
+    exceptions: by pattern of module names, as in a shell, another format, a policy, or a mapping of roles, also
+        "order", "sum_order" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
         keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
         call of mlp.
     seed: of stochastic rounding.
@@ -82,15 +84,15 @@ def emulate(
     attention: scaled_dot_product_attention as GPUs' fused kernels compute it ("fused"), with scores in FP32 and
         probabilities rounded before their second product, times a power of two with "tiled(S)"; or as separate
         operations, each rounded ("math"). With dropout, "fused" leaves the probabilities in FP32 too.
-    reductions: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
+    sum_order: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
     gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
     zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
 
-    Raises ValueError for an unknown policy, format or order of a sum and for a rule that matches no module;
+    Raises ValueError for an unknown policy, format or order of a sum and for an exception that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
     """
-    parsed = Policy(policy, accumulate, rules or {}, reductions)
+    parsed = Policy(policy, order, exceptions or {}, sum_order)
     check_model(model)
     if every < 1:
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
@@ -107,7 +109,7 @@ class Emulation(Reported):
 
     def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
         policy.check_update()
-        policy.check_rules([name for name, _ in trainee.model.named_modules()])
+        policy.check_exceptions([name for name, _ in trainee.model.named_modules()])
         heads = heads_of(trainee.model) if policy.base.operands else []
         policy = policy.leaving(heads) if heads else policy
         self._heads = [name for name in heads if policy.at(name).operands == policy.base.operands]
@@ -317,7 +319,7 @@ class Emulation(Reported):
             all products ... of the model. Also "(stored weights)" and "(optimizer state)" where these are narrow.
             "products": forward, data_gradient and weight_gradient of each layer that a policy gives formats of
             operands, as "forward@fc1"; they keep the formats of their roles.
-        layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(rules=)` has them.
+        layers: these candidates instead: names of modules, and "MODULES:OPERATIONS" as `emulate(exceptions=)` has them.
         within: of a number, how far above that of FP32 it may be, relative to that.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in

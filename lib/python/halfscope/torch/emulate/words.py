@@ -87,8 +87,8 @@ def _fp8(policy: Policy, book: Book) -> list[str]:
         return []
     return [
         f"{label(activation)} is a format of the operands of layers: masks, eps and norms need more. emulate(model, "
-        '"bf16", rules={"*proj": {"weight": "fp8_e4m3", "activation": "fp8_e4m3", "activation_gradient": "fp8_e5m2", '
-        '"weight_gradient": "bf16"}}), with the names of your layers for *proj.'
+        '"bf16", exceptions={"*proj": {"weight": "fp8_e4m3", "activation": "fp8_e4m3", '
+        '"activation_gradient": "fp8_e5m2", "weight_gradient": "bf16"}}), with the names of your layers for *proj.'
     ]
 
 

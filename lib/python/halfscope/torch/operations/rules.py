@@ -39,11 +39,11 @@ class OperationRule:
         name, _, number = operation.partition(".")
         if name not in KINDS and not (name in _LABELS and (not number or number.isdecimal())):
             raise ValueError(
-                f"emulate: rule '{text}': no operation '{operation}'; give one of {', '.join(KINDS)}, or a name as "
-                "'mul', or 'mul.2'"
+                f"emulate: exception '{text}': no operation '{operation}'; give one of {', '.join(KINDS)}, or a name "
+                "as 'mul', or 'mul.2'"
             )
         if change != "fp32":
-            raise ValueError(f"emulate: rule '{text}': {change!r}; operations have 'fp32' alone")
+            raise ValueError(f"emulate: exception '{text}': {change!r}; operations have 'fp32' alone")
         return cls(modules, name, int(number) if number else None)
 
     def matches(self, module: str, line: Operation, number: int) -> bool:

@@ -29,7 +29,7 @@ class Kind(Enum):
     EXACT = "selects, moves, compares or negates numbers: nothing to round"
     ROUNDED = "in FP32, then one rounding"
     PRODUCT = "sums of products in the policy's order, then one rounding"
-    REDUCTION = "sums of terms in the order of the policy's reductions, then one rounding"
+    REDUCTION = "sums of terms in the policy's order of sums, then one rounding"
     SOURCE = "makes numbers in FP32: the first operation that uses them rounds them"
     LOSS = "in FP32, as automatic mixed precision has losses; unrounded"
     ATTENTION = "both products in the policy's order, the probabilities rounded between them"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from halfscope.reporting import Finding, Report, Reported
-from halfscope.torch.search.candidates import in_words, rules_of, wide_formats
+from halfscope.torch.search.candidates import exceptions_of, in_words, wide_formats
 
 Accepts = Callable[[], Any]  # yes or no, or a number that is to be small
 Train = Callable[[list[str], Accepts], Any]  # judges a training; None for one whose steps were all skipped
@@ -23,9 +23,9 @@ class Bisection(Reported):
     sure: str = ""
 
     @property
-    def rules(self) -> dict[str, Any]:
-        """Rules for `emulate(rules=...)`."""
-        return rules_of(self.layers)
+    def exceptions(self) -> dict[str, Any]:
+        """The mapping for `emulate(exceptions=...)`."""
+        return exceptions_of(self.layers)
 
     @property
     def report(self) -> Report:
@@ -37,7 +37,7 @@ class Bisection(Reported):
         if not self.layers:
             return "Keep nothing in FP32."
         kept = ", ".join(map(in_words, self.layers))
-        return f"Keep {kept} {wide_formats(self.layers)}: emulate(..., rules={self.rules})."
+        return f"Keep {kept} {wide_formats(self.layers)}: emulate(..., exceptions={self.exceptions})."
 
     def __str__(self) -> str:
         return f"{self._change()}\nWhy: {self.why}.\nHow sure: {self.sure}."

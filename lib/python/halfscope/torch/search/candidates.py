@@ -100,8 +100,8 @@ def keeping_fp32(policy: Policy, names: list[str]) -> Policy:
     return policy.keeping_fp32(modules, roles, operations).with_operands(_operand_rules(names))
 
 
-def rules_of(names: Iterable[str]) -> dict[str, Any]:
-    """Candidates as rules of `emulate`."""
+def exceptions_of(names: Iterable[str]) -> dict[str, Any]:
+    """Candidates as exceptions of `emulate`."""
     names = list(names)
     roles = {ROLES[name]: "fp32" for name in names if name in ROLES}
     others: dict[str, Any] = {name: "fp32" for name in names if name not in ROLES and AT not in name}

@@ -1,4 +1,4 @@
-"""Result of `choose`: a format for each unit, as rules of `emulate`, beside uniform formats."""
+"""Result of `choose`: a format for each unit, as exceptions of `emulate`, beside uniform formats."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class FormatMixture(Reported):
         return True if low > 0 else False if high <= 0 else None
 
     @property
-    def rules(self) -> dict[str, dict[str, str]]:
-        """For `emulate(model, "fp32", rules=...)`: the most frequent format for all units, and the exceptions."""
-        return rules_of(self._subject, self.formats)
+    def exceptions(self) -> dict[str, dict[str, str]]:
+        """For `emulate(model, "fp32", exceptions=...)`: the most frequent format for all units, and others."""
+        return exceptions_of(self._subject, self.formats)
 
     def config(self, runtime: str) -> dict[str, Any]:
         """The mixture for a runtime, as its own loader takes it: "modelopt", "compressed-tensors" or "torchao".
@@ -114,11 +114,12 @@ class FormatMixture(Reported):
 
     @property
     def report(self) -> Report:
-        """The rules to type, or the uniform format that is as good; why, and how sure."""
+        """The exceptions to type, or the uniform format that is as good; why, and how sure."""
         uniform = self._evidence.best_uniform()
         is_as_good = self._evidence.gain()[0] <= 0  # not where too few sequences tell
         finding = self._uniform(uniform) if is_as_good and uniform is not None else self._mixture(uniform)
-        lines = [finding.change, *self._rule_lines(finding.about), f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
+        pasted = self._lines_to_paste(finding.about)
+        lines = [finding.change, *pasted, f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
         return Report("choose", (finding,), about=self._about(), text="\n".join(lines), table=self.table())
 
     def _mixture(self, uniform: str | None) -> Finding:
@@ -126,18 +127,19 @@ class FormatMixture(Reported):
         why = f"{kept[MIXTURE].mean:.3g} nats per term from FP32 at {self.bits:.2f} bits"
         if uniform is not None:
             why += f"; {uniform} for all units has {kept[uniform].mean:.3g} at {self._evidence.bits[uniform]:g} bits"
-        return Finding("mixture", 'Type emulate(model, "fp32", rules=rules) with', why, self._sure(uniform), self.rules)
+        change = 'Type emulate(model, "fp32", exceptions=exceptions) with'
+        return Finding("mixture", change, why, self._sure(uniform), self.exceptions)
 
     def _uniform(self, uniform: str) -> Finding:
         kept = self._evidence.judged
-        rules = rules_of(self._subject, dict.fromkeys(self.formats, uniform))
+        exceptions = exceptions_of(self._subject, dict.fromkeys(self.formats, uniform))
         relation = "is as good as" if self.is_better_than_uniform is False else "is not told from"
         why = (
             f"{kept[uniform].mean:.3g} nats per term from FP32 at {self._evidence.bits[uniform]:g} bits {relation} "
-            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits (.rules)"
+            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits (.exceptions)"
         )
-        change = f'Use {uniform} for all units: emulate(model, "fp32", rules=rules) with'
-        return Finding("uniform", change, why, self._sure(uniform), rules)
+        change = f'Use {uniform} for all units: emulate(model, "fp32", exceptions=exceptions) with'
+        return Finding("uniform", change, why, self._sure(uniform), exceptions)
 
     def _sure(self, uniform: str | None) -> str:
         evidence = self._evidence
@@ -152,10 +154,10 @@ class FormatMixture(Reported):
         return words if evidence.held_out else f"{words}; the same batches chose it: give held_out="
 
     @staticmethod
-    def _rule_lines(rules: Mapping[str, Mapping[str, str]]) -> list[str]:
-        each = [f"    {_quoted(name)}: {{{_quoted(key)}: {_quoted(text)}}}," for name, rule in rules.items()
-                for key, text in rule.items()]  # fmt: skip
-        return ["rules = {", *each, "}"]
+    def _lines_to_paste(exceptions: Mapping[str, Mapping[str, str]]) -> list[str]:
+        each = [f"    {_quoted(name)}: {{{_quoted(key)}: {_quoted(text)}}}," for name, change in exceptions.items()
+                for key, text in change.items()]  # fmt: skip
+        return ["exceptions = {", *each, "}"]
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for the mixture and for each uniform format: bits, nats and their 95 % interval, of trials that judge.
@@ -192,7 +194,7 @@ def _quoted(text: str) -> str:
     return plain if '"' in text else f'"{plain[1:-1]}"'
 
 
-def rules_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def exceptions_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Rules of `emulate` for the formats of units by name.
 
     One rule for all modules comes first where every product of the model has a unit; else each unit has its own.
@@ -203,9 +205,10 @@ def rules_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str
     (most, _), *_ = counts.most_common(1)
     units = subject.units
     covers = not units.without_gradient and not units.uncovered(subject.calibration.model)
-    rules = {EVERY: {"operands": subject.formats[most].rule}} if covers else {}
+    exceptions = {EVERY: {"operands": subject.formats[most].rule}} if covers else {}
     others = {unit: format for unit, format in formats.items() if not covers or format != most}
-    return {**rules, **{_literal(unit): {"operands": subject.formats[format].rule} for unit, format in others.items()}}
+    exceptions |= {_literal(unit): {"operands": subject.formats[format].rule} for unit, format in others.items()}
+    return exceptions
 
 
 def _literal(name: str) -> str:

@@ -66,7 +66,7 @@ class Sensitivity(Reported):
         max_kl: float | None = None,
         held_out: Iterable[Any] | None = None,
     ) -> FormatMixture:
-        """The format of each unit with the least KL from FP32 under a limit, as rules of `emulate`.
+        """The format of each unit with the least KL from FP32 under a limit, as exceptions of `emulate`.
 
         bits: per weight of the units, scales included, on average; an integer program over the scores. Up to three
             times the scores are taken beside the mixture, and the ten units with the largest score get true trials in

@@ -42,7 +42,7 @@ def sensitivity(
 
     batches: four or more, of data that the model is to run on; a tensor, a tuple of arguments, or a mapping of
         arguments by name, without labels. The first axis of the output counts the sequences.
-    formats: names as `emulate(rules=)` has operands in: "nvfp4", "mxfp8_e4m3", "bf16", "fp8_e4m3+current".
+    formats: names as `emulate(exceptions=)` has operands in: "nvfp4", "mxfp8_e4m3", "bf16", "fp8_e4m3+current".
     loss: "softmax" over the last axis (None), "gaussian" for squared errors, "bernoulli" for binary labels; or
         PyTorch's cross_entropy, whose classes lie along axis 1, mse_loss, binary_cross_entropy_with_logits.
     call: output of the model for a batch, where that is not model(batch) or its `logits`.

@@ -39,8 +39,8 @@ class Computation:
             attention = self._attention(call, place)
             backward = place.region is Region.BACKWARD
             return (attention.backward if backward else attention.forward)(*args, **kwargs)
-        if line.kind is Kind.REDUCTION and place.formats.reductions is not None:
-            result = sums.compute(line.name, place.formats.reductions, args, kwargs)
+        if line.kind is Kind.REDUCTION and place.formats.sum_order is not None:
+            result = sums.compute(line.name, place.formats.sum_order, args, kwargs)
             if result is not None:
                 return result
         return func(*args, **kwargs)

@@ -18,7 +18,7 @@ from halfscope.torch.events.place import Place, Region
 from halfscope.torch.events.ran import Call
 from halfscope.torch.operations.operators import target_of, writes
 from halfscope.torch.operations.table import Kind, Operation
-from halfscope.torch.policy import REDUCTIONS
+from halfscope.torch.policy import WIDE_SUMS
 from halfscope.torch.tensors.elements import HALF
 
 _ROLES = {
@@ -85,8 +85,8 @@ class HalfTensors:
             is_backward = line.name.endswith("_backward")
             return (attention.backward if is_backward else attention.forward)(*args, **options)
         if line.kind is Kind.REDUCTION:
-            order = place.formats.reductions if place is not None else None
-            return sums.compute(line.name, order or REDUCTIONS, args, options)
+            order = place.formats.sum_order if place is not None else None
+            return sums.compute(line.name, order or WIDE_SUMS, args, options)
         rule = rule_of(line.name) if kind in HALF else None
         return None if rule is None else rule(kind, *args, **options)
 

@@ -1,4 +1,4 @@
-"""Sums of terms in the order of a policy's reductions."""
+"""Sums of terms in a policy's order of sums."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ CAUSES = {
 TRUE, FORWARD, UPSTREAM, GRADIENT, OPERAND, PRODUCT, CANCELLED, RESULT = range(len(CAUSES))
 # Changes by cause, of which the most frequent cause of all tensors chooses one.
 _CHANGES = {
-    "forward": "Keep the activations of {tensor} in BF16 or FP32: rules={{'{module}': {{'activation': 'bf16'}}}}.",
+    "forward": "Keep the activations of {tensor} in BF16 or FP32: exceptions={{'{module}': {{'activation': 'bf16'}}}}.",
     "upstream": "Raise the loss scale, or keep activation gradients in BF16, for the gradients of {tensor}.",
-    "gradient": "Raise the loss scale, or keep activation gradients in BF16: rules={{'{module}': "
+    "gradient": "Raise the loss scale, or keep activation gradients in BF16: exceptions={{'{module}': "
     "{{'activation_gradient': 'bf16'}}}}.",
-    "operand": "Keep the operands of these layers in BF16: rules={{'{module}': 'bf16'}}.",
-    "product": "Add up in FP32: emulate(..., accumulate='fp32_fused').",
-    "result": "Raise the loss scale, or keep weight gradients in FP32: rules={{'{module}': "
+    "operand": "Keep the operands of these layers in BF16: exceptions={{'{module}': 'bf16'}}.",
+    "product": "Add up in FP32: emulate(..., order='fp32_fused').",
+    "result": "Raise the loss scale, or keep weight gradients in FP32: exceptions={{'{module}': "
     "{{'weight_gradient': 'fp32'}}}}.",
 }
 
