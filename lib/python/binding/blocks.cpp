@@ -236,6 +236,12 @@ void bind_blocks(nb::module_& module) {
       nb::arg("format"),
       "The format of an element: fp4_e2m1 of nvfp4. Raises ValueError for an unknown one.");
   module.def(
+      "is_block_format",
+      [](const std::string& format) {
+        return std::holds_alternative<BlockFormat>(parse_tensor_format(format));
+      },
+      nb::arg("format"), "Whether blocks of the format have scales. Raises ValueError for an unknown one.");
+  module.def(
       "look_alike_note",
       [](const std::string& format) { return look_alike_note(element_format(parse_tensor_format(format))); },
       nb::arg("format"), "A sentence about a format that others give another meaning; empty for all others.");

@@ -90,7 +90,7 @@ def element_of(name: str) -> str:
 def is_in_blocks(format: str) -> bool:
     """Whether it is the name of a block format, whose blocks have scales of their own."""
     try:
-        return _core.encode(np.zeros(1, np.float32), format)[1] is not None
+        return _core.is_block_format(format)
     except ValueError:
         return False
 
