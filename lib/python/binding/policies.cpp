@@ -86,6 +86,9 @@ void bind_policies(nb::module_& module) {
   module.def("default_products", checked_default_products, nb::arg("weight"), nb::arg("activation"),
              nb::arg("activation_gradient"),
              "The sums of matrix products of operands in these quantizers, where none are asked for.");
+  module.def(
+      "default_sum_order", [] { return to_string(ScopedAccumulate{}.model); },
+      "The order of sums over many elements, where none is asked for.");
   module.def("product_model", checked_product_model, nb::arg("text"),
              "The own name of a model of matrix products. Raises ValueError for one of single terms alone.");
 }

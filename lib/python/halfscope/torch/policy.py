@@ -21,7 +21,7 @@ PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from roun
 SUMS = ("order", "sum_order")  # keys of an exception, beside its roles
 ADDED = "added operands"  # rules of operands behind those that a module has
 OLD_SUMS = {old: new for old, new in ARGUMENTS["emulate"].items() if new in SUMS}
-WIDE_SUMS = "fp32_chunked(256)"  # the simulator's sums over many elements
+WIDE_SUMS = _core.default_sum_order()
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,13 @@ class Policy:
         exceptions: Mapping[str, Any],
         sum_order: str | None = None,
     ) -> None:
-        self.name, self._formats, self.lists, self.fp32_parameters = _named(given)
+        self.name, self._formats, row = _named(given)
+        self.lists: Mapping[str, str] = row.get("operations", {})
+        self.fp32_parameters = row.get("parameters") == FP32
+        self.keeps_batch_norm = bool(row.get("keep_batch_norm_fp32", False))
+        self._weight_sum = row.get("weight_sum", "plain")
         self._order = order if order in (None, PYTORCH) else _checked_products(order)
         self._sum_order = None if sum_order is None else _checked_sums(sum_order)
-        self.keeps_batch_norm = self.name == "apex_o2"
         self.operations = OperationRules(exceptions)
         self._exceptions = [
             (glob, _changes(glob, change)) for glob, change in exceptions.items() if not is_of_operations(glob)
@@ -112,8 +115,7 @@ class Policy:
 
     def check_update(self) -> None:
         """Raises ValueError for a policy whose updates are no PyTorch optimizer's."""
-        sums = {row["policy"]: row["weight_sum"] for row in _core.policy_table()}
-        if sums.get(self.name, "plain") != "plain":
+        if self._weight_sum != "plain":
             raise ValueError(
                 f"emulate: policy '{self.name}' adds updates to weights by a sum of its own, which PyTorch's "
                 "optimizers have not; give bf16_stochastic or bf16_no_master, or run it by `halfscope run`"
@@ -159,23 +161,22 @@ class Policy:
         return replace(formats, products=None if products == PYTORCH else products, sum_order=sum_order)
 
 
-def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, dict[str, str], bool]:
-    """Name, formats, operation lists and whether parameters stay FP32, of a policy, a format, or a mapping of roles."""
+def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, Mapping[str, Any]]:
+    """Name, formats and line of the table, of a policy, a format, or a mapping of roles; the latter have no line."""
     if isinstance(given, Mapping):
-        return "own", _roles(given, "policy"), {}, False
+        return "own", _roles(given, "policy"), {}
     if not isinstance(given, str):
         raise TypeError(f"emulate: policy={given!r}; give a name, a format, or a mapping of roles to formats")
     table = {row["policy"]: row for row in _core.policy_table()}
     if given in table:
-        row = table[given]
-        return given, _formats_of(row), row["operations"], row["parameters"] == FP32
+        return given, _formats_of(table[given]), table[given]
     try:
         quantizer = _quantizer(given)
     except ValueError:
         raise ValueError(
             f"emulate: unknown policy '{given}'; give one of {', '.join(table)}, or a format for all tensors, as 'bf16'"
         ) from None
-    return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}, False
+    return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}
 
 
 def _formats_of(row: Mapping[str, Any]) -> Formats:
