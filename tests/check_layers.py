@@ -32,6 +32,7 @@ ALLOWED = {
     "lib/kernel/reduce": KERNEL | {"lib/kernel/cast"},
     "lib/kernel/update": KERNEL | {"lib/kernel/cast", "lib/kernel/histogram"},
     "lib/stats": KERNEL | {"lib/kernel"},
+    "lib/passes": KERNEL | {"lib/kernel", "lib/stats", "lib/io"},
     "lib/scaling": KERNEL | {"lib/kernel", "lib/stats", "lib/io"},
     "lib/io": KERNEL | {"lib/kernel", "lib/stats"},
     "lib/explorer": {"lib/core", "lib/format", "lib/kernel", "lib/stats", "lib/io", "lib/scaling"},

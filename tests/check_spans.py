@@ -13,7 +13,7 @@ from pathlib import Path
 
 TABLE = "tests/core/unequal_sizes_test.cpp"
 EXEMPT = {
-    "io/file_summary.hpp summarise_files": "a list of files, each with a list of tensors",
+    "passes/file_summary.hpp summarise_files": "a list of files, each with a list of tensors",
     "stats/format_comparison.hpp compare_formats": "a list of formats and one of tensors, of any lengths",
 }
 SPAN = r"std::span<|\bConstArrayView\b|\bArrayView\b|\bElementReader\b|\bMatrixShape\b"

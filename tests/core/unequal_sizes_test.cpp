@@ -14,7 +14,6 @@
 #include <halfscope/arithmetic/counted_dot.hpp>
 #include <halfscope/arithmetic/matrix_core.hpp>
 #include <halfscope/device/memory.hpp>
-#include <halfscope/io/file_formats.hpp>
 #include <halfscope/kernel/block/quantise.hpp>
 #include <halfscope/kernel/cast/cast_counters.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
@@ -27,6 +26,7 @@
 #include <halfscope/kernel/reduce/reduce.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
+#include <halfscope/passes/file_formats.hpp>
 #include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 #include <halfscope/stats/operand_cast.hpp>
@@ -207,7 +207,7 @@ std::vector<SizesCase> matrices() {
          Floats c(results);
          gemm_batch({data.data(), start, 1, 1, 1, 1}, {data.data(), start, 1, 1, 1, 1}, c, {});
        }},
-      {"io/file_formats.hpp count_formats", 64, same,
+      {"passes/file_formats.hpp count_formats", 64, same,
        [](std::size_t columns, std::size_t size) {
          const std::array formats{parse_tensor_format("mxfp8_e4m3")};
          (void)count_formats(ones(size), row_of(columns), formats);

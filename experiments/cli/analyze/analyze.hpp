@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <halfscope/explorer/explorer_data.hpp>
-#include <halfscope/io/file_comparison.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/passes/file_comparison.hpp>
 #include <halfscope/scaling/averaging.hpp>
 #include <halfscope/scaling/tensor_report.hpp>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/io/file_summary.hpp>
+#include <halfscope/passes/file_summary.hpp>
 
 #include "experiments/cli/analyze/analyze.hpp"
 #include "experiments/cli/tensors/tensor_lookup.hpp"

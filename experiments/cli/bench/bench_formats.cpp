@@ -5,9 +5,9 @@
 #include <exception>
 
 #include <halfscope/core/random.hpp>
-#include <halfscope/io/file_formats.hpp>
 #include <halfscope/io/safetensors/safetensors.hpp>
 #include <halfscope/io/tensor_file.hpp>
+#include <halfscope/passes/file_formats.hpp>
 
 #include "experiments/cli/bench/bench_folder.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/io/file_formats.hpp>
+#include <halfscope/passes/file_formats.hpp>
 #include <halfscope/stats/format_comparison.hpp>
 
 #include "experiments/cli/tensors/tensor_files.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <halfscope/io/checkpoint_files.hpp>
-#include <halfscope/io/file_summary.hpp>
+#include <halfscope/passes/file_summary.hpp>
 
 #include "experiments/cli/exit_status.hpp"
 

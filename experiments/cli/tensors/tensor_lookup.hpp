@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <halfscope/io/file_comparison.hpp>
+#include <halfscope/passes/file_comparison.hpp>
 
 #include "experiments/cli/tensors/tensor_files.hpp"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <halfscope/format/float_format.hpp>
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/format/quantizer.hpp>
+#include <halfscope/passes/file_updates.hpp>
 
 #include "experiments/cli/tensors/tensor_files.hpp"
 

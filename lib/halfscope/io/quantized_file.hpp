@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <halfscope/io/block_findings.hpp>
-#include <halfscope/io/file_updates.hpp>
 #include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {

@@ -91,6 +91,14 @@ class TensorFile {
   void read_row_major(std::size_t index, std::span<float> values) const;
 };
 
+/// A tensor of a file.
+struct TensorInFile {
+  const TensorFile& file;
+  std::size_t index = 0;
+  std::string_view file_name = "its file";  ///< for messages
+  [[nodiscard]] const StoredTensor& tensor() const { return file.tensors().at(index); }
+};
+
 /// The type of elements that a file does not tell, and the option under which a caller of the program's or of
 /// Python's states it, for messages.
 struct StatedType {

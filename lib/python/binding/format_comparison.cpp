@@ -12,7 +12,7 @@
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/explorer/formats_data.hpp>
-#include <halfscope/io/file_formats.hpp>
+#include <halfscope/passes/file_formats.hpp>
 #include <halfscope/stats/format_comparison.hpp>
 
 #include "binding/along.hpp"

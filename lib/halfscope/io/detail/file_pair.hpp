@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <halfscope/io/detail/tensor_parts.hpp>
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // Matrices tile by tile, each tile for all formats at once.
-#include <halfscope/io/detail/tensor_matrix.hpp>
+#include <halfscope/passes/detail/tensor_matrix.hpp>
 
 #include <sys/mman.h>
 
@@ -7,11 +7,11 @@
 #include <utility>
 
 #include <halfscope/core/parallel.hpp>
-#include <halfscope/io/detail/column_errors.hpp>
-#include <halfscope/io/detail/row_errors.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
-#include <halfscope/io/detail/turned_tile.hpp>
-#include <halfscope/io/file_formats.hpp>
+#include <halfscope/passes/detail/column_errors.hpp>
+#include <halfscope/passes/detail/row_errors.hpp>
+#include <halfscope/passes/detail/turned_tile.hpp>
+#include <halfscope/passes/file_formats.hpp>
 
 namespace halfscope {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <halfscope/format/tensor_format.hpp>
-#include <halfscope/io/file_summary.hpp>
+#include <halfscope/passes/file_summary.hpp>
 #include <halfscope/stats/block_counts.hpp>
 
 namespace halfscope {

@@ -1,5 +1,5 @@
 // Rows that several tiles share are put together before they count.
-#include <halfscope/io/detail/row_errors.hpp>
+#include <halfscope/passes/detail/row_errors.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <halfscope/io/detail/tensor_matrix.hpp>
+#include <halfscope/passes/detail/tensor_matrix.hpp>
 #include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/detail/format_counter.hpp>
 

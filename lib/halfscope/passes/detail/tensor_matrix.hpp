@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <halfscope/format/tensor_format.hpp>
-#include <halfscope/io/detail/matrix_tiles.hpp>
 #include <halfscope/kernel/block/detail/axis_last.hpp>
+#include <halfscope/passes/detail/matrix_tiles.hpp>
 #include <halfscope/stats/block_counts.hpp>
 #include <halfscope/stats/detail/format_counter.hpp>
 

@@ -1,5 +1,5 @@
 // Sums of columns over a sample of rows: first of squares, then of errors where few columns have the norm.
-#include <halfscope/io/detail/column_errors.hpp>
+#include <halfscope/passes/detail/column_errors.hpp>
 
 #include <algorithm>
 #include <cmath>

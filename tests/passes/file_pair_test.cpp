@@ -1,6 +1,6 @@
 // Pairs of tensors whose files have their elements in different orders.
-#include <halfscope/io/file_comparison.hpp>
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/passes/file_comparison.hpp>
+#include <halfscope/passes/file_updates.hpp>
 
 #include <fmt/format.h>
 

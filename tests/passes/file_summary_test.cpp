@@ -1,9 +1,9 @@
 // Summaries and lost updates of files in memory: the same for any threads and any access, and whole or not at
 // all.
-#include <halfscope/io/file_summary.hpp>
+#include <halfscope/passes/file_summary.hpp>
 
-#include <halfscope/io/file_comparison.hpp>
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/passes/file_comparison.hpp>
+#include <halfscope/passes/file_updates.hpp>
 #include <halfscope/stats/lost_updates.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,5 +1,5 @@
 // Lines of a tensor, some at a time, turned in a cache.
-#include <halfscope/io/detail/turned_tile.hpp>
+#include <halfscope/passes/detail/turned_tile.hpp>
 
 #include <algorithm>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
 

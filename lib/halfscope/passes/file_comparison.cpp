@@ -1,5 +1,5 @@
 // Sums in double, in lanes that do not depend on the pieces in which the files are read.
-#include <halfscope/io/file_comparison.hpp>
+#include <halfscope/passes/file_comparison.hpp>
 
 #include <fmt/format.h>
 

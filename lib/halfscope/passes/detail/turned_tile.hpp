@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
-#include <halfscope/io/detail/matrix_tiles.hpp>
 #include <halfscope/io/tensor_file.hpp>
 #include <halfscope/kernel/block/detail/axis_last.hpp>
+#include <halfscope/passes/detail/matrix_tiles.hpp>
 
 namespace halfscope {
 

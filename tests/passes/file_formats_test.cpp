@@ -1,5 +1,5 @@
 // Counts of several formats over files: those of whole matrices, for any tiles, axes and threads.
-#include <halfscope/io/file_formats.hpp>
+#include <halfscope/passes/file_formats.hpp>
 
 #include <cmath>
 #include <map>

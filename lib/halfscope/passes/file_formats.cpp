@@ -1,5 +1,5 @@
 // Tensors of files one after the other: small ones side by side, large ones by all threads.
-#include <halfscope/io/file_formats.hpp>
+#include <halfscope/passes/file_formats.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 #include <halfscope/core/escape.hpp>
 #include <halfscope/device/array.hpp>
 #include <halfscope/io/detail/file_pair.hpp>
-#include <halfscope/io/detail/tensor_matrix.hpp>
 #include <halfscope/io/detail/tensor_parts.hpp>
 #include <halfscope/kernel/block/detail/matrix_size.hpp>
+#include <halfscope/passes/detail/tensor_matrix.hpp>
 
 namespace halfscope {
 namespace {

@@ -1,5 +1,5 @@
 // The two files read block by block beside each other.
-#include <halfscope/io/file_updates.hpp>
+#include <halfscope/passes/file_updates.hpp>
 
 #include <fmt/format.h>
 

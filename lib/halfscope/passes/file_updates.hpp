@@ -2,20 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/io/tensor_file.hpp>
 
 namespace halfscope {
-
-/// A tensor of a file.
-struct TensorInFile {
-  const TensorFile& file;
-  std::size_t index = 0;
-  std::string_view file_name = "its file";  ///< for messages
-  [[nodiscard]] const StoredTensor& tensor() const { return file.tensors().at(index); }
-};
 
 /// `lost` of the `nonzero` updates would not change a weight that is stored as the format says.
 struct LostUpdates {

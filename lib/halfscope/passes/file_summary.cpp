@@ -1,5 +1,5 @@
 // Blocks of tensors, summarised side by side and merged in order.
-#include <halfscope/io/file_summary.hpp>
+#include <halfscope/passes/file_summary.hpp>
 
 #include <array>
 #include <cmath>
