@@ -1,4 +1,4 @@
-"""halfscope.matmul of arrays of matrices beside halfscope.dot, bit for bit, for every accumulator."""
+"""halfscope.matmul of arrays of matrices beside halfscope.dot, bit for bit, for every order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""halfscope.matmul and halfscope.sum beside halfscope.dot, bit for bit, for every accumulator."""
+"""halfscope.matmul and halfscope.sum beside halfscope.dot, bit for bit, for every order."""
 
 from __future__ import annotations
 

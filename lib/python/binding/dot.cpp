@@ -20,7 +20,7 @@ order: one of `halfscope list orders`, such as "fp32_fused", "fp32_sequential", 
     and b to its operands' format first.
 start: what the sum starts from.
 
-Returns a float. Raises ValueError for an unknown model, other than one axis, and arrays of different sizes;
+Returns a float. Raises ValueError for an unknown order, other than one axis, and arrays of different sizes;
 TypeError as `round` does.)doc";
 
 void check_shapes(const FloatVec& a, const FloatVec& b) {

@@ -29,7 +29,7 @@ b: (k, n), as data.
 order: as matmul has it.
 
 Returns (m, n), float32 of b's framework. Raises ValueError for offsets outside of data, shapes that do not fit and an
-unknown model; TypeError for other types.)doc";
+unknown order; TypeError for other types.)doc";
 
 /// Offsets of the caller's, where they lie.
 class Offsets {

@@ -90,7 +90,7 @@ void bind_policies(nb::module_& module) {
       "default_sum_order", [] { return to_string(ScopedAccumulate{}.model); },
       "The order of sums over many elements, where none is asked for.");
   module.def("product_model", checked_product_model, nb::arg("text"),
-             "The own name of a model of matrix products. Raises ValueError for one of single terms alone.");
+             "The own name of an order of matrix products. Raises ValueError for one of single terms alone.");
 }
 
 }  // namespace halfscope::python

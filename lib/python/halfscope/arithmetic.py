@@ -91,7 +91,7 @@ def matmul(a: Any, b: Any, *, order: str = "fp32_fused", operands: str | tuple[s
         up the numbers that the codes stand for, scales included, in `order`.
 
     Returns (..., n), float32 of a's framework; of two arrays with more than two axes (..., m, n). Raises ValueError for
-    shapes that do not fit, k of 2^31 or more, an unknown model, and tensors that need a gradient;
+    shapes that do not fit, k of 2^31 or more, an unknown order, and tensors that need a gradient;
     TypeError as `round` does.
     """
     refuse_gradients("matmul", a, b)
@@ -120,7 +120,7 @@ def sum(array: Any, axis: int | None = None, *, order: str = "fp32_sequential") 
     order: one of `list_orders` that adds up single terms, such as "fp16_sequential", "fp16_pairwise".
 
     Returns float32 of the array's framework without that axis; a float for None. Raises ValueError for an axis that the
-    array does not have, an unknown model or one of products alone, and tensors that need a gradient; TypeError as
+    array does not have, an unknown order or one of products alone, and tensors that need a gradient; TypeError as
     `round` does.
     """
     refuse_gradients("sum", array)
