@@ -199,6 +199,11 @@ def modules_with(given: Any) -> list[tuple[torch.nn.Module, str]]:
     return [(info.module, info.param_name), *zip(info.shared_modules, info.shared_param_names)]
 
 
+def is_gathered_plain(given: Any) -> bool:
+    """Whether a parameter of FSDP2's is a plain tensor while its module runs: a DTensor before stays one."""
+    return not given.is_dtensor
+
+
 def shard_of(given: Any) -> torch.Tensor:
     """The elements that this process has of a parameter of FSDP2's."""
     local: torch.Tensor = given.sharded_param._local_tensor

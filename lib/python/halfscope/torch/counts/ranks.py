@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from halfscope.torch.counts.counter import Counter, StepCounts
 from halfscope.torch.counts.histograms import AT_OPTIMIZER, OPTIMIZER_STATE
-from halfscope.torch.private import default_store, is_of_fully_shard
+from halfscope.torch.private import default_store, groups_of_fully_shard, is_gathered_plain, is_of_fully_shard
 
 LAYER_ROLES = ("activation", "activation_gradient")
 PARAMETER_ROLES = ("weight_gradient", AT_OPTIMIZER, "update_ratio")
@@ -24,6 +24,14 @@ _meetings = 0
 def is_fully_sharded(model: torch.nn.Module) -> bool:
     """Whether fully_shard (FSDP2) was called on the model or on a module of it."""
     return any(is_of_fully_shard(module) for module in model.modules())
+
+
+def dtensor_in_use(model: torch.nn.Module) -> str | None:
+    """Name of a parameter that is a DTensor in operations too; fully_shard makes plain tensors of its own."""
+    groups = groups_of_fully_shard(model)
+    plain = {id(given.sharded_param) for group in groups for given in group.fsdp_params if is_gathered_plain(given)}
+    named = model.named_parameters()
+    return next((name for name, each in named if hasattr(each, "to_local") and id(each) not in plain), None)
 
 
 class Alone:

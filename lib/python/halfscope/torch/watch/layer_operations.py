@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from halfscope.torch.private import is_in_transform, parameters_in, without_dispatch_modes
+from halfscope.torch.tensors.elements import ORDINARY
+from halfscope.torch.tensors.trees import tensors
 from halfscope.torch.weak_hooks import WeakHook
 
 Take = Callable[[nn.Module, torch.Tensor, torch.Tensor], None]  # layer, its input, its output
@@ -42,8 +44,9 @@ class LayerOperations:
     def end(self) -> None:
         self._is_on = False
 
-    def _before(self, _module: nn.Module, _inputs: tuple) -> None:
-        if self._is_on and self._pause is None and self._may_leave() and not is_in_transform():
+    def _before(self, module: nn.Module, inputs: tuple) -> None:
+        may_leave = self._is_on and self._pause is None and self._may_leave() and not is_in_transform()
+        if may_leave and inputs and _are_plain(module, inputs):
             self._pause = without_dispatch_modes()
 
     def after(self, module: nn.Module, inputs: tuple, output: Any) -> None:
@@ -52,6 +55,11 @@ class LayerOperations:
         self._pause = None
         if inputs and type(inputs[0]) is torch.Tensor and type(output) is torch.Tensor:
             self._take(module, inputs[0], output)
+
+
+def _are_plain(module: nn.Module, inputs: tuple) -> bool:
+    """Whether a layer can do without dispatch: a DTensor, or another wrapper, has no memory of its own."""
+    return all(type(each) in ORDINARY for each in (*tensors(inputs), *tensors(list(parameters_in(module).values()))))
 
 
 def operation_of_layer(module: Any) -> str:

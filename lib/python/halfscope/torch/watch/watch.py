@@ -25,6 +25,7 @@ from halfscope.torch.watch.watcher import Book, StepWatcher
 
 _UNSEEN = "Not looked at: {}. print(halfscope.torch.diagnose(model, loss)) looks at them."
 _OUTSIDE = "operations outside of the model, such as the loss; the backward pass; roundings that add up between layers"
+_DTENSOR = "Not looked at: operations, since '{}' is a DTensor outside of fully_shard; one process sees them."
 _BETWEEN = "operations between layers, such as products, masks and softmax"
 
 
@@ -66,7 +67,8 @@ def watch(
     ranks: "together" adds up the counts of all processes of torch.distributed, each of which must watch; a process
         group does so for its own; "alone" counts this process.
     operations: also looks at the operations of the forward pass, such as products, masks and softmax between layers:
-        the report names the first that the format would make infinite or NaN, with its line.
+        the report names the first that the format would make infinite or NaN, with its line. Under tensor parallelism
+        they are not looked at, and the report says so.
 
     Raises ValueError where `every` is not positive, `format` or a role is unknown, the patterns leave nothing to watch,
     no optimizer has a parameter of the model, `out` holds a run already, or other ranks do not watch the same;
@@ -131,6 +133,8 @@ class Watch(Reported):
     def _not_looked_at(self) -> str:
         if self._counter.unseen:
             return self._counter.unseen
+        if self._watcher.dtensor is not None:
+            return _DTENSOR.format(self._watcher.dtensor)
         return _UNSEEN.format(_BETWEEN if self._watcher.operations is None else _OUTSIDE)
 
     def _findings(self) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from halfscope._core import set_thread_count
 from halfscope.torch.counts.counter import StepCounts, Totals
 from halfscope.torch.counts.histograms import AT_OPTIMIZER
 from halfscope.torch.counts.optimizer_states import OptimizerStates
-from halfscope.torch.counts.ranks import Alone, Ranks
+from halfscope.torch.counts.ranks import Alone, Ranks, dtensor_in_use
 from halfscope.torch.private import is_compiling, is_in_transform
 from halfscope.torch.steps.backward_gradients import BackwardGradients, hook_gradient
 from halfscope.torch.steps.fused_optimizer import scale_left
@@ -61,6 +61,7 @@ class StepWatcher:
         self.tally = Tally()
         self.unknown_scale: float | None = None
         self.operations: OperationWatch | None = None  # where the forward pass can be followed
+        self.dtensor = dtensor_in_use(model) if plan.operations else None  # for which operations are not followed
         self._looks_at_operations = False
         self._closers: list[Callable[[], None]] = []
         self._seen: StepCounts | None = None
@@ -76,7 +77,7 @@ class StepWatcher:
         self._steps = TrainingSteps(self._trainee, self.tally, self._records, self)
         if not self.layers.compiled():
             self._steps.follow_model()
-            if self._plan.operations:
+            if self._plan.operations and self.dtensor is None:
                 self._follow_operations(self._trainee.model)
         self._steps.start()
         self._closers.append(self._steps.close)
