@@ -33,7 +33,7 @@ ROOMS = {
         "weak_hooks", "words", "wrapping",
     },
     "watch": {"counts", "device", "events", "findings", "operations", "steps", "tensors", "weak_hooks"},
-    "lint": {"emulate", "findings", "policy", "steps", "tensors"},
+    "lint": {"findings", "policy", "steps", "tensors"},
     "diagnose": {
         "counts", "device", "doctor", "emulate", "events", "findings", "operations", "policy", "steps", "tensors",
     },

@@ -11,7 +11,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-from halfscope.torch import watch
+from halfscope.torch import check, diagnose, emulate, lint, sensitivity, watch
 from sharded_ranks import main
 
 PLAN = {"0": ColwiseParallel(), "2": RowwiseParallel()}
@@ -71,5 +71,39 @@ def watches(rank: int, size: int) -> None:
         assert (SAID in " ".join(report.split())) == is_said, report
 
 
+def fully_sharded(size: int) -> torch.nn.Module:
+    return fully_shard(network())
+
+
+def lints(rank: int, size: int) -> None:
+    """Each rank reads its own elements: the largest weight lies in the second one's."""
+    for build in (fully_sharded, tensor_parallel, two_axes):
+        model = build(size)
+        with torch.no_grad():
+            model[0].weight.to_local()[0, 0] = 1e5 if rank == 1 else 1.0
+        model(torch.ones(2, 16)).sum().backward()
+        found = lint(model, torch.optim.SGD(model.parameters(), lr=1e-9), "bf16")
+        assert [finding.about.name for finding in found.findings] == ["lr of SGD"], str(found)
+        assert len(lint(model, format="fp16")) == (rank == 1), build
+        print(found.about)
+
+
+def refuses(rank: int, size: int) -> None:
+    model = tensor_parallel(size)
+    inputs = torch.ones(2, 16)
+    calls = (
+        lambda: check(model, lambda: model(inputs).sum()),
+        lambda: check(fully_sharded(size), lambda: inputs.sum()),
+        lambda: diagnose(model, lambda: model(inputs).sum()),
+        lambda: sensitivity(model, [inputs] * 4),
+        lambda: emulate(model, "fp16_mixed", optimizer=torch.optim.SGD(model.parameters(), 0.1)),
+    )
+    for call in calls:
+        try:
+            call()
+        except TypeError as error:
+            print(error, flush=True)
+
+
 if __name__ == "__main__":
-    main({"watch": watches})
+    main({"watch": watches, "lint": lints, "refused": refuses})

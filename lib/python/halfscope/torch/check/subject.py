@@ -91,12 +91,23 @@ def subject_of(model: Any, loss: Any, optimizer: Any, format: Any) -> Subject:
     if not callable(loss):
         raise TypeError(f"check: loss is of type {type(loss).__name__}; give a function without arguments: lambda: ...")
     refuse_float64(model, "check")
+    _refuse_dtensors(model)
     closure = Closure(loss, model)
     optimizers = closure.optimizers if optimizer is None else _optimizers(optimizer)
     given = _format(format)
     subject = Subject(model, closure, optimizers, format, given)
     subject.take_types(subject.narrow_weights)
     return subject
+
+
+def _refuse_dtensors(model: torch.nn.Module) -> None:
+    """The step is run other numbers of times by each rank, which communicate in it."""
+    name = next((name for name, weight in model.named_parameters() if hasattr(weight, "to_local")), None)
+    if name is not None:
+        raise TypeError(
+            f"check: '{name}' is a DTensor, of which this rank has a part; check the model in one process before it is "
+            "sharded, or watch it"
+        )
 
 
 def _optimizers(given: Any) -> list[torch.optim.Optimizer]:

@@ -28,14 +28,13 @@ from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.words import lost_update_findings, report_text, without_rule_words
 from halfscope.torch.findings.sentences import seen_finding, update_finding
 from halfscope.torch.policy import FP32, Policy
-from halfscope.torch.private import is_compiled
 from halfscope.torch.search.bisection import Bisection, bisect
 from halfscope.torch.search.candidates import Candidates, keeping_fp32
 from halfscope.torch.search.scale_errors import SCALES, ScaleProbe, errors_at
 from halfscope.torch.steps.optimizers import optimizers_of
 from halfscope.torch.steps.records import Records, Sinks
 from halfscope.torch.steps.snapshot import Snapshot
-from halfscope.torch.steps.trainee import refuse_float64
+from halfscope.torch.steps.trainee import check_module
 
 
 @without_old_arguments
@@ -360,15 +359,5 @@ def emulation_without_optimizer(model: torch.nn.Module, policy: str | Mapping[st
 
 def check_model(model: torch.nn.Module, door: str = "emulate") -> None:
     """Raises TypeError for what cannot be emulated. door: the function that was called."""
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"{door}: model={model!r}; give a module of PyTorch")
-    check_sharding(model)
-    refuse_float64(model, door)
-    for name, module in model.named_modules():
-        label = f"'{name}'" if name else "the model"
-        if is_compiled(module):
-            raise TypeError(f"{door}: {label} is compiled, which hides its operations; give the module itself")
-        if isinstance(module, torch.nn.DataParallel):
-            raise TypeError(f"{door}: {label} is DataParallel, whose threads are not followed; give its module")
-        if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError(f"{door}: {label} is a script, which hides its operations; give the module itself")
+    check_module(model, door)
+    check_sharding(model, door)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 
 from halfscope.reporting import Finding, Report
-from halfscope.torch.emulate.emulation import check_model
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.module_rules import module_findings
 from halfscope.torch.lint.numbers import CheckedNumber, check
 from halfscope.torch.lint.optimizer_rules import optimizer_findings
 from halfscope.torch.lint.table_rules import table_findings
 from halfscope.torch.steps.optimizers import optimizers_of
+from halfscope.torch.steps.trainee import check_module
 
 
 class Lint(Report):
@@ -42,7 +42,8 @@ def lint(
     """Looks for numbers that a format turns into zero, one or infinity, or that it cannot tell apart.
 
     No step is made: attributes of modules, constants and powers in the source of `forward`, buffers, weights and the
-    optimizer's settings are read. A number that a module computes is not seen; `diagnose` runs a step.
+    optimizer's settings are read. A number that a module computes is not seen; `diagnose` runs a step. Each rank
+    reads its own elements of a DTensor.
 
     format: "fp16", "bf16" or another one: of weights, buffers, gradients and optimizer state alike, as after
         `model.to(torch.bfloat16)`; "autocast" or "autocast_bf16": as within torch.autocast, which leaves these in FP32;
@@ -51,9 +52,10 @@ def lint(
     micro_batches: the gradients that are added up before a step.
     loss_terms: the number of elements that the loss is a mean of.
 
-    Raises ValueError for an unknown format and for counts below 1; TypeError as `emulate` does.
+    Raises ValueError for an unknown format and for counts below 1; TypeError for what is no module, for float64, and
+    for a compiled module.
     """
-    check_model(model, "lint")
+    check_module(model, "lint")
     for name, count in (("positions", positions), ("micro_batches", micro_batches), ("loss_terms", loss_terms)):
         if count is not None and count < 1:
             raise ValueError(f"lint: {name}={count}; give 1 or more")
@@ -100,4 +102,5 @@ def _about(model: torch.nn.Module, formats: LintFormats) -> str:
     every = (formats.weights, formats.state, formats.operations, formats.gradients, formats.constants)
     labels = {format.label for format in every}
     counted = f"{modules} module{'s' * (modules != 1)} and {buffers} buffer{'s' * (buffers != 1)}"
-    return f"Looked at: {counted}, for {', '.join(sorted(labels))}; no step was made."
+    shards = ", of sharded weights this rank's elements" * any(hasattr(p, "to_local") for p in model.parameters())
+    return f"Looked at: {counted}{shards}, for {', '.join(sorted(labels))}; no step was made."

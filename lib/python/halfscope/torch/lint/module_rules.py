@@ -16,6 +16,7 @@ from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import CheckedNumber, Number, check
 from halfscope.torch.lint.sources import Source, source_of
 from halfscope.torch.private import BATCH_NORM
+from halfscope.torch.tensors.elements import floats_on_host
 
 # Modules of PyTorch that add their eps in the format of their input. Norms add theirs in FP32.
 _EPS_IN_FORMAT = (torch.nn.CosineSimilarity, torch.nn.PairwiseDistance)
@@ -130,9 +131,10 @@ def _added_weights(name: str, module: torch.nn.Module, source: Source, formats: 
     """Weights that lose their digits beside a constant, 1 + w."""
     for key, constant, sign, site in source.sums:
         weight = getattr(module, key, None)
-        if not isinstance(weight, torch.nn.Parameter) or weight.device.type == "meta" or not weight.numel():
+        exact = floats_on_host(weight) if isinstance(weight, torch.nn.Parameter) else None
+        if exact is None:
             continue
-        held = weight.detach().double().cpu()
+        held = exact.double()
         stored = halfscope.round((constant + sign * held).float().contiguous(), formats.operations.name).double()
         lost = float((sign * (stored - constant) - held).norm() / held.norm()) if bool(held.any()) else 0.0
         if lost > _LOST_OF_WEIGHT:

@@ -12,6 +12,7 @@ from halfscope.formats import Format
 from halfscope.torch.findings.finding import Finding
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import CheckedNumber, Number, check, finding
+from halfscope.torch.tensors.elements import floats_on_host
 
 _FP32_STATE = "keep the optimizer's state in FP32 (FP32 weights under torch.autocast)"
 _MASTER = "keep an FP32 master copy of the weights (FP32 weights under torch.autocast)"
@@ -66,9 +67,9 @@ def _spacing(optimizer: Any, weights: Format) -> Iterator[Finding]:
         lr = float(group["lr"])
         factor = lr * float(group.get("weight_decay", 0)) if _is_decoupled(optimizer, group) else 0.0
         for parameter in group["params"]:
-            if not parameter.is_floating_point() or parameter.device.type == "meta":
+            values = floats_on_host(parameter)
+            if values is None:
                 continue
-            values = parameter.detach().float().cpu().contiguous()
             rate.add(values, _updates(group, lr, values, parameter.grad), weights)
             decay.add(values, -factor * values, weights)
     rates = {float(group["lr"]) for group in optimizer.param_groups}
@@ -93,9 +94,8 @@ def _updates(group: dict[str, Any], rate: float, values: torch.Tensor, gradient:
     """About those of a step: of the learning rate's size where it divides by the gradient's, else by the gradient."""
     if "betas" in group or "alpha" in group:
         return torch.full_like(values, -rate)
-    if gradient is None or gradient.layout is not torch.strided:
-        return torch.zeros_like(values)
-    return -rate * gradient.detach().float().cpu().contiguous()
+    known = None if gradient is None or gradient.layout is not torch.strided else floats_on_host(gradient)
+    return torch.zeros_like(values) if known is None else -rate * known
 
 
 def _is_decoupled(optimizer: Any, group: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from halfscope.torch.findings.finding import Finding, digits
 from halfscope.torch.lint.formats import LintFormats
 from halfscope.torch.lint.numbers import CheckedNumber, Number, check
 from halfscope.torch.lint.positions import Angles, Positions, are_frequencies
+from halfscope.torch.tensors.elements import floats_on_host
 
 _ANGLE = 0.05  # radians
 _CONTEXT = 2048  # positions, where neither the caller nor the model says how many
@@ -26,9 +27,10 @@ def table_findings(model: torch.nn.Module, formats: LintFormats, positions: int 
     context = positions or context_of(model)
     told: set[str] = set()
     for name, tensor in model.named_buffers():
-        if not tensor.is_floating_point() or not tensor.numel() or tensor.device.type == "meta":
+        exact = floats_on_host(tensor)
+        if exact is None:
             continue
-        for found in _of_buffer(name, tensor.detach().float().cpu(), formats.operations, context):
+        for found in _of_buffer(name, exact, formats.operations, context):
             key = found.why.partition(":")[2]
             if key not in told:
                 told.add(key)
@@ -46,7 +48,7 @@ def context_of(model: torch.nn.Module) -> int:
 
 
 def _of_buffer(name: str, exact: torch.Tensor, format: Format, context: int) -> Iterator[Finding]:
-    stored = halfscope.round(exact.contiguous(), format.name)
+    stored = halfscope.round(exact, format.name)
     own = name.rpartition(".")[2]
     if are_frequencies(own, exact):
         yield from _frequencies(name, exact, format, context)
@@ -143,9 +145,10 @@ def _lost_elements(name: str, exact: torch.Tensor, stored: torch.Tensor, format:
 
 def _weights(model: torch.nn.Module, format: Format) -> Iterator[Finding]:
     for name, parameter in model.named_parameters():
-        if not parameter.is_floating_point() or not parameter.numel() or parameter.device.type == "meta":
+        exact = floats_on_host(parameter)
+        if exact is None:
             continue
-        largest = float(parameter.detach().float().nan_to_num(0, 0, 0).abs().max())
+        largest = float(exact.nan_to_num(0, 0, 0).abs().max())
         asked = CheckedNumber(
             "factor", f"the largest of {name}", largest, "step 1", f"keep {name} in FP32", "seen in the weights"
         )

@@ -79,6 +79,17 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.dtype in COUNTED else tensor.float()
 
 
+def floats_on_host(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Elements in FP32 and CPU memory, of a DTensor this process's; None where there is none to read."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return None
+    try:
+        elements = on_host(tensor).float().contiguous()
+    except Unreadable:
+        return None
+    return elements if elements.numel() else None
+
+
 def address_of_floats(tensor: torch.Tensor) -> int:
     """Address at which the compiled module reads and writes a float32 tensor without gaps.
 

@@ -150,13 +150,23 @@ def sharding_of(model: torch.nn.Module) -> Sharding | None:
     return found if found.parameters else None
 
 
-def check_sharding(model: torch.nn.Module) -> None:
-    """Raises TypeError for sharding that is not followed: all but that of fully_shard over one axis of ranks."""
+def check_sharding(model: torch.nn.Module, door: str) -> None:
+    """Raises TypeError for sharding that is not followed: all but that of fully_shard over one axis of ranks.
+
+    door: the function that was called.
+    """
+    try:
+        _check_parameters(model)
+    except TypeError as reason:
+        raise TypeError(f"{door}: {reason}") from None
+
+
+def _check_parameters(model: torch.nn.Module) -> None:
     for name, module in model.named_modules():
         if type(module).__name__ == "FullyShardedDataParallel":
             label = f"'{name}'" if name else "the model"
             raise TypeError(
-                f"emulate: {label} is FullyShardedDataParallel (FSDP1), whose flat parameters hide the weights; "
+                f"{label} is FullyShardedDataParallel (FSDP1), whose flat parameters hide the weights; "
                 "shard it with fully_shard (FSDP2)"
             )
     found = sharding_of(model)
@@ -164,7 +174,7 @@ def check_sharding(model: torch.nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "to_local") and name not in known:
             raise TypeError(
-                f"emulate: parameter '{name}' is a DTensor that is not of fully_shard on a module of this model; "
+                f"parameter '{name}' is a DTensor that is not of fully_shard on a module of this model; "
                 "only fully_shard is followed"
             )
 
@@ -185,7 +195,7 @@ def _check(sharded: ShardedParameter) -> None:
     placements = sharded.parameter.placements
     if len(placements) != 1 or not placements[0].is_shard() or type(sharded.shard) is not torch.Tensor:
         raise TypeError(
-            f"emulate: parameter '{sharded.name}' is replicated, of tensor parallelism or a tensor subclass beside "
+            f"parameter '{sharded.name}' is replicated, of tensor parallelism or a tensor subclass beside "
             "fully_shard; give fully_shard plain parameters and a mesh of one axis"
         )
 
@@ -197,7 +207,7 @@ def _check_mesh(parameters: Iterable[ShardedParameter]) -> None:
     if len(meshes) > 1:
         first, second, *_ = meshes.values()
         raise TypeError(
-            f"emulate: parameters '{first}' and '{second}' are sharded over different meshes; give fully_shard one mesh"
+            f"parameters '{first}' and '{second}' are sharded over different meshes; give fully_shard one mesh"
         )
 
 
