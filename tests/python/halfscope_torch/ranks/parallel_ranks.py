@@ -88,6 +88,52 @@ def lints(rank: int, size: int) -> None:
         print(found.about)
 
 
+class Pipeline:
+    """A model of two stages, one on each rank, and its schedule."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+        torch.manual_seed(rank)
+        self.stage = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
+        self.is_first, self.losses = rank == 0, []
+        self._batch = torch.randn(4, 16, generator=torch.Generator().manual_seed(1))
+        stage = PipelineStage(self.stage, rank, size, torch.device("cpu"))
+        self._schedule = ScheduleGPipe(stage, 2, loss_fn=lambda out, target: (out - target).square().mean())
+
+    def step(self) -> None:
+        if self.is_first:
+            self._schedule.step(self._batch)
+        else:
+            self._schedule.step(target=self._batch, losses=self.losses)
+
+
+def emulates_stages(rank: int, size: int) -> None:
+    """Casts, losses and gradients of two emulated stages, beside the whole model emulated in one process."""
+    pipeline = Pipeline(rank, size)
+    with emulate(pipeline.stage, "fp16_mixed", optimizer=torch.optim.SGD(pipeline.stage.parameters(), 0.1)) as found:
+        pipeline.step()
+    stages = [Pipeline(each, size).stage for each in range(size)]
+    whole = torch.nn.Sequential(*stages)
+    with emulate(whole, "fp16_mixed", optimizer=torch.optim.SGD(whole.parameters(), 0.1)):
+        losses = []
+        for part in pipeline._batch.chunk(2):
+            losses.append((whole(part) - part).square().mean())
+            losses[-1].backward()
+    assert pipeline.losses == ([] if rank == 0 else losses)
+    assert any(role == "activation_gradient" for role, _ in found.casts())
+    for parameter, expected in zip(pipeline.stage.parameters(), stages[rank].parameters()):
+        assert torch.equal(parameter.grad, expected.grad / 2)
+
+
+def refuses_pipelines(rank: int, size: int) -> None:
+    pipeline = Pipeline(rank, size)
+    try:
+        diagnose(pipeline.stage, pipeline.step)
+    except TypeError as error:
+        print(error, flush=True)
+
+
 def refuses(rank: int, size: int) -> None:
     model = tensor_parallel(size)
     inputs = torch.ones(2, 16)
@@ -106,4 +152,7 @@ def refuses(rank: int, size: int) -> None:
 
 
 if __name__ == "__main__":
-    main({"watch": watches, "lint": lints, "refused": refuses})
+    main({
+        "watch": watches, "lint": lints, "refused": refuses, "stages": emulates_stages,
+        "refused stages": refuses_pipelines,
+    })  # fmt: skip

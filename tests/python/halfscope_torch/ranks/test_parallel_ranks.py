@@ -40,3 +40,15 @@ only fully_shard is followed
 
 def test_other_doors_refuse_dtensors_in_one_line(tmp_path: Path) -> None:
     assert run_ranks("parallel_ranks.py", "refused", tmp_path) == [REFUSED] * 2
+
+
+def test_stages_of_a_pipeline_are_emulated_as_one_model_is(tmp_path: Path) -> None:
+    run_ranks("parallel_ranks.py", "stages", tmp_path)
+
+
+def test_the_search_refuses_a_pipeline_in_one_line(tmp_path: Path) -> None:
+    refused = (
+        "the step sends tensors from one rank to another, as a pipeline does, and the search runs it another number "
+        "of times on each; give it the whole model in one process\n"
+    )
+    assert run_ranks("parallel_ranks.py", "refused stages", tmp_path) == [refused] * 2

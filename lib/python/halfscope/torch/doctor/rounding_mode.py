@@ -39,6 +39,12 @@ _COMPARES_NAMES = """
 _COMPARES = frozenset(_COMPARES_NAMES.split())
 
 
+_BETWEEN_TWO_RANKS = ("send", "recv_", "recv_any_source_")
+_PIPELINE = (
+    "the step sends tensors from one rank to another, as a pipeline does, and the search runs it another number of "
+    "times on each; give it the whole model in one process"
+)
+
 PART = 2**17  # elements of a large tensor that are taken at once, so that what is computed beside them stays small
 
 
@@ -59,6 +65,8 @@ class _Rule:
 
 @cache
 def _rule(func: Any) -> _Rule:
+    if str(func).partition(".")[0] == "c10d" and str(func).split(".")[1] in _BETWEEN_TWO_RANKS:
+        raise TypeError(_PIPELINE)
     line, schema = operation_of(func), schema_of(func)
     name = func.overloadpacket.__name__.rstrip("_") if hasattr(func, "overloadpacket") else str(func)
     returns = [] if schema is None else [result.alias_info for result in schema.returns]

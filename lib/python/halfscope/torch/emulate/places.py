@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from halfscope.torch.events.nodes import Forward, Nodes
 from halfscope.torch.events.place import Place, Region, RoundingOperations
@@ -168,10 +170,10 @@ class Places:
         place = self._stack.pop()
         self._give_place(floating(output), place.module)
 
-    def _give_place(self, tensors: Iterable[torch.Tensor], module: str | None) -> None:
-        """Hooks the nodes before `tensors` that have no place yet; None is outside of the model."""
+    def _give_place(self, results: Iterable[torch.Tensor | GradientEdge], module: str | None) -> None:
+        """Hooks the nodes before `results` that have no place yet; None is outside of the model."""
         with without_function_modes():  # here the model casts nothing
-            nodes = [tensor.grad_fn for tensor in tensors]
+            nodes = [each.node if isinstance(each, GradientEdge) else each.grad_fn for each in results]
         waiting = [node for node in nodes if node is not None]
         backward = None if module is None else self._place(module, Region.BACKWARD)
         fan_in = None if module is None else self._place(module, Region.FAN_IN)
@@ -196,15 +198,18 @@ class Places:
             self._told.left_node(gradients)
 
     def _around_backward(self, original: Callable) -> Callable:
-        def around(tensors: Any, *arguments: Any, **options: Any) -> Any:
-            roots = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        first = next(iter(inspect.signature(original).parameters))  # "tensors" or "outputs", by which it may be given
+
+        def around(*given: Any, **options: Any) -> Any:
+            tensors, *arguments = given or (options.pop(first),)
+            roots = [tensors] if isinstance(tensors, (torch.Tensor, GradientEdge)) else list(tensors)
             outer = self._node if self._backward_depth else None  # node of an outer backward pass
             self._give_place(roots, None if outer is None else outer.module)
             before = self._node, self._number, self._stack, self._creates_graph
             creates_graph = options.get("create_graph", arguments[2] if len(arguments) > 2 else False)
             self._node, self._number, self._stack, self._creates_graph = None, None, [], bool(creates_graph)
             if not self._backward_depth and self._told is not None:
-                self._told.entered_backward(roots)
+                self._told.entered_backward([root for root in roots if isinstance(root, torch.Tensor)])
             self._backward_depth += 1
             try:
                 return original(tensors, *arguments, **options)
