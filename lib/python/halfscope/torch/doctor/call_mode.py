@@ -106,7 +106,14 @@ class CallMode(TorchFunctionMode):
     def _answer(self, real: torch.dtype, tensor: torch.Tensor) -> Any:
         if real is not _FP32 or self.answers is None:
             return real if real not in NARROW_TYPES or self.answers is not None else _FP32
-        return self.answers if self.mode.kind_of(tensor) is Numbers.NARROW else real
+        kind = self.mode.kind_of(tensor)
+        is_narrow = kind is Numbers.NARROW or (kind in LIFTS and not self._is_in_region())
+        return self.answers if is_narrow else real
+
+    def _is_in_region(self) -> bool:
+        """Whether the line under way is one of those in FP32, behind which a tensor has the format's type again."""
+        here = place_of_call("dtype", *self.log.layer())
+        return here is None or self.plan.has_line(here)
 
     def _backward(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """Backward pass with this mode on, so that what activation checkpointing computes again has the same casts."""

@@ -63,3 +63,11 @@ class CallPlan:
 
     def lifts(self, place: CallPlace) -> bool:
         return self.region is None or place in self.region
+
+    def has_line(self, place: CallPlace) -> bool:
+        """Whether a place lies between calls of the region in its function."""
+        if self.region is None:
+            return True
+        spans = [each.span for each in self.region if (each.file, each.function) == (place.file, place.function)]
+        first, last = min((span.line for span in spans), default=1), max((span.end_line for span in spans), default=0)
+        return first <= place.span.line <= last
