@@ -48,8 +48,8 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def foreign(tree: ast.Module, own: set[str]) -> set[str]:
-    """Private names of others; `_asdict` and `_replace` are a NamedTuple's, `_core` is our compiled module."""
-    return set(private_names(tree)) - own - {"_asdict", "_replace", "_core"}
+    """Private names of others; `_asdict`, `_fields`, `_replace` are a NamedTuple's, `_core` is our compiled module."""
+    return set(private_names(tree)) - own - {"_asdict", "_fields", "_replace", "_core"}
 
 
 def test_no_other_module_has_a_private_name() -> None:

@@ -9,6 +9,9 @@ from halfscope.torch.dump import dump
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
 from halfscope.torch.lint import Lint, lint
+from halfscope.torch.one_block.capture import Capture, capture
+from halfscope.torch.one_block.check_blocks import check_blocks
+from halfscope.torch.one_block.loaded_block import LoadedBlock, load_block
 from halfscope.torch.rescale.rescale import rescale
 from halfscope.torch.rescale.rescaled import Rescaled
 from halfscope.torch.sensitivity.format_mixture import FormatMixture
@@ -20,12 +23,14 @@ from halfscope.torch.watch.watch import Watch, watch
 
 __all__ = [
     "Ablation",
+    "Capture",
     "ChannelCost",
     "Diagnosis",
     "Emulation",
     "FormatMixture",
     "GradScaler",
     "Lint",
+    "LoadedBlock",
     "OutlierChannels",
     "Rescaled",
     "ScaleProbe",
@@ -35,11 +40,14 @@ __all__ = [
     "TrainingRun",
     "Watch",
     "ablate",
+    "capture",
     "check",
+    "check_blocks",
     "diagnose",
     "dump",
     "emulate",
     "lint",
+    "load_block",
     "probe_scales",
     "rescale",
     "sensitivity",

@@ -1,4 +1,4 @@
-"""Every private name of PyTorch, and of Python's frames, that halfscope.torch uses; no other module has one.
+"""Private names of PyTorch, of transformers and of Python's frames that halfscope.torch uses; no other module has one.
 
 CHECKED has the versions with which the tests passed; tests/python/test_private.py looks each name up in another one.
 """
@@ -261,6 +261,29 @@ def checkpoints_called_directly() -> Iterator[None]:
         for name, generator in before.items():
             setattr(module, name, generator)
         module.CheckpointFunction = reentrant  # type: ignore[misc]
+
+
+# Models of transformers, as of version 5.23.
+
+
+def attention_of(model: torch.nn.Module) -> str:
+    """The implementation that a model computes its attention by, such as "sdpa"; empty of other libraries' models."""
+    return str(getattr(getattr(model, "config", None), "_attn_implementation", None) or "")
+
+
+def set_attention(config: Any, implementation: str) -> None:
+    config._attn_implementation = implementation
+
+
+def tied_weight(model: Any, name: str) -> str | None:
+    """The weight that another name of the model stands for."""
+    tied = getattr(model, "_tied_weights_keys", None)
+    return tied.get(name) if isinstance(tied, dict) else None
+
+
+def compute_buffers(model: Any, module: torch.nn.Module) -> None:
+    """Gives a module of the model the buffers that no checkpoint holds, and its weights first values."""
+    model._init_weights(module)
 
 
 # Frames.

@@ -23,9 +23,10 @@ DOORS = ("check", "diagnose")
 
 
 def shown() -> list[tuple[Block, Block]]:
-    """Code whose output is a remedy that was tried in a search, and that output."""
+    """Code whose output is a remedy that was tried in a search, and that output; a library's line is not typed."""
     pairs = [pair for page in pages() for pair in pairwise(read_blocks(ROOT / page))]
-    return [(code, text) for code, text in pairs if text.code.count("  Sure: tried: loss, results")]
+    tried = [(code, text) for code, text in pairs if "  Sure: tried: loss, results" in text.code]
+    return [(code, text) for code, text in tried if ", called from " not in text.code]
 
 
 def names_of(pairs: list[tuple[Block, Block]]) -> list[str]:

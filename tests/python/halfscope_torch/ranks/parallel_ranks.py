@@ -5,13 +5,17 @@ usage: parallel_ranks.py CASE RANK SIZE FOLDER
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-from halfscope.torch import check, diagnose, emulate, lint, sensitivity, watch
+from halfscope.torch import capture, check, diagnose, emulate, lint, sensitivity, watch
+from halfscope.torch.one_block.block_dump import read_dump
 from sharded_ranks import main
 
 PLAN = {"0": ColwiseParallel(), "2": RowwiseParallel()}
@@ -73,6 +77,49 @@ def watches(rank: int, size: int) -> None:
 
 def fully_sharded(size: int) -> torch.nn.Module:
     return fully_shard(network())
+
+
+class ShardedBetween(torch.nn.Module):
+    """A block that gets a shard of its input on each rank, and gives a shard of its output."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.mesh = init_device_mesh("cpu", (size,))
+        self.first, self.block = torch.nn.Linear(16, 16), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sigmoid())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = DTensor.from_local(self.first(x), self.mesh, [Replicate()])
+        return self.block(hidden.redistribute(placements=[Shard(0)])).full_tensor()
+
+
+def captures(rank: int, size: int) -> None:
+    """The last rank writes: inputs and gradients of whole tensors, and the whole shapes of sharded weights."""
+    inputs = torch.randn(4, 16, generator=torch.Generator().manual_seed(1))
+    folder = Path(sys.argv[4])
+    whole, parallel = network(), torch.nn.Sequential(torch.nn.Identity(), tensor_parallel(size), torch.nn.Identity())
+    capture(whole, "", folder / f"whole{rank}.safetensors", rank=rank)
+    capture(parallel, "1", folder / "parallel.safetensors", rank=size - 1)
+    model = ShardedBetween(size)
+    capture(model, "block", folder / "block.safetensors", rank=size - 1)
+    replicated, sharded = torch.nn.parallel.DistributedDataParallel(network()), fully_sharded(size)
+    for kind, each in (("replicated", replicated), ("sharded", sharded)):
+        capture(each, "2", folder / f"{kind}.safetensors")
+    for each in (whole, parallel, model, replicated, sharded):
+        each(inputs).square().mean().backward()
+    torch.distributed.barrier()
+    for kind in ("replicated", "sharded"):
+        part = read_dump(folder / f"{kind}.safetensors")
+        assert part.shapes == {"weight": [8, 32], "bias": [8]} and part.gradient.shape == (4, 8)
+    expected, found, block = (
+        read_dump(folder / f"{name}.safetensors") for name in (f"whole{rank}", "parallel", "block")
+    )
+    assert torch.equal(found.args[0], inputs) and found.shapes == expected.shapes and found.module == "1"
+    assert torch.allclose(found.gradient, expected.gradient, atol=1e-7)  # two partial sums are added up
+    hidden = model.first(inputs)
+    assert torch.equal(block.args[0], hidden) and block.args[0].requires_grad
+    output = model.block(hidden.detach())
+    assert torch.allclose(block.gradient, 2 * output / output.numel(), atol=1e-7)
 
 
 def lints(rank: int, size: int) -> None:
@@ -154,5 +201,5 @@ def refuses(rank: int, size: int) -> None:
 if __name__ == "__main__":
     main({
         "watch": watches, "lint": lints, "refused": refuses, "stages": emulates_stages,
-        "refused stages": refuses_pipelines,
+        "refused stages": refuses_pipelines, "capture": captures,
     })  # fmt: skip

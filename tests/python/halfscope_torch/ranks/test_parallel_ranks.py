@@ -52,3 +52,12 @@ def test_the_search_refuses_a_pipeline_in_one_line(tmp_path: Path) -> None:
         "of times on each; give it the whole model in one process\n"
     )
     assert run_ranks("parallel_ranks.py", "refused stages", tmp_path) == [refused] * 2
+
+
+def test_captured_shards_are_gathered(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    run_ranks("parallel_ranks.py", "capture", tmp_path)
+    assert {path.name for path in tmp_path.glob("*.safetensors")} == {
+        "whole0.safetensors", "whole1.safetensors", "parallel.safetensors", "block.safetensors",
+        "replicated.safetensors", "sharded.safetensors",
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""One block of a large model: saved from a run, loaded alone, and looked at."""
