@@ -301,3 +301,31 @@ def test_bad_requests_get_one_line(message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=re.escape(message)) as refused:
         request(model, torch.optim.SGD(model.parameters(), lr=0.1))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("weights", "given", "compared"),
+    [(10_000_000, None, True), (10_000_001, None, False), (10_000_001, (1,), True), (1, (), False)],
+)
+def test_a_large_model_is_compared_when_asked(weights: int, given: tuple[int, ...] | None, compared: bool) -> None:
+    class Sum(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(weights))
+
+        def forward(self) -> torch.Tensor:
+            return self.weight[:2] * 2
+
+    model = Sum()
+    options = {} if given is None else {"compare_steps": given}
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    with emulate(model, "bf16", optimizer=optimizer, **options) as emulated:
+        model().sum().backward()
+        optimizer.step()
+    if compared:
+        assert emulated.compare_to().steps == [1] and emulated.report.about == ""
+        return
+    with pytest.raises(ValueError, match=r"no step is compared; give emulate\(..., compare_steps=\[1\]\)"):
+        emulated.compare_to()
+    says = "Not compared with FP32: 10 million weights; compare_steps=[1] compares step 1."
+    assert emulated.report.about == (says if weights > 10_000_000 else "")
