@@ -241,6 +241,30 @@ def test_the_search_ends_with_its_seconds() -> None:
     assert "ended after 0 s" in str(report) and not report.is_healthy
 
 
+def test_ctrl_c_ends_the_search_and_what_is_known_is_told() -> None:
+    """In a run while remedies are sought; before the step was judged there is nothing to tell."""
+    model, x = squared()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    runs = 0
+
+    def loss() -> torch.Tensor:
+        nonlocal runs
+        runs += 1
+        if runs == stop:
+            raise KeyboardInterrupt
+        return model(x).mean()
+
+    stop = 9
+    report = diagnose(model, loss)
+    assert report.is_stopped and runs == stop and report.runs == stop, (runs, report.runs)
+    assert " s, by Ctrl-C: " in " ".join(str(report).split()) and "overflows" in str(report), str(report)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    runs, stop = 0, 2
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(model, loss)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
 def test_the_page_shows_the_output_of_its_code(tmp_path: Path) -> None:
     code, text, *_ = read_blocks(ROOT / "docs" / "guides" / "how-diagnose-works.md")
     (tmp_path / "train.py").write_text(code.code)

@@ -46,7 +46,7 @@ def check(
     optimizer: one or several; by default those that `loss` can reach and that have weights of the model.
     format: "fp16", "bf16" or another format, in which all of the step is computed, as after `model.half()`; "autocast"
         or "autocast_bf16": as within torch.autocast. A step that asks for 16 bits itself is computed as it asks.
-    seconds: of the search for remedies; then what is known by then is told.
+    seconds: of the search for remedies; then what is known by then is told, as after Ctrl-C.
 
     Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format.
     """
@@ -110,6 +110,8 @@ class _Course:
 
     def _look_for_remedies(self) -> None:
         self._found = examine(self._subject, self._seconds)
+        if self._found.is_stopped:
+            self._until = time.monotonic()
         for finding in findings_of(self._found):
             self._notes.add(_LATE.get(finding.kind, Rank.FAULT), [finding])
         self._notes.looked.append(("step", self._found.about.rpartition("Looked at: ")[2].rstrip(".")))

@@ -53,7 +53,7 @@ def diagnose(
     order: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
     attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores; emulated as a policy is.
     quick: three runs of the step: whether it is healthy, and the first call that is not finite.
-    seconds: of the search; then what is known by then is told.
+    seconds: of the search; then what is known by then is told, as after Ctrl-C.
 
     Raises what `emulate` does.
     """
@@ -68,4 +68,4 @@ def diagnose(
         return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
     report = find_remedy(program, seconds, quick)
-    return report if quick else with_facts(report, program)
+    return report if quick or report.is_stopped else with_facts(report, program)

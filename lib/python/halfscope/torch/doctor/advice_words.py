@@ -57,10 +57,7 @@ def told(about: Examination, course: Course) -> Diagnosis:
 def undecided(about: Examination, missing: str) -> Diagnosis:
     """Errors of a step that there was no time to judge. missing: knowledge that came too late, as a clause."""
     harm = alarm_words(about.alarms, about.narrow.outcome.loss, about.exact.outcome.loss)
-    spread = (
-        f"Not decided: {harm}, or so it seems; the search ended after {about.progress.seconds:g} s, before {missing}; "
-        "seconds= gives it more."
-    )
+    spread = f"Not decided: {harm}, or so it seems; {about.progress.ending}, before {missing}; seconds= gives it more."
     return Diagnosis(about=extent(about), alarms=tuple(about.alarms), spread=spread, runs=about.program.runs)
 
 
@@ -128,7 +125,7 @@ def _cause_alone(about: Examination, course: Course, harm: str) -> Advice:
     if about.quick:
         sure = f"seen in {counted(about.program.runs, 'run')}; no remedy was searched for: leave out quick=True"
     elif course.is_out_of_time:
-        sure = f"the search ended after {about.progress.seconds:g} s: {_region_words(course)}; seconds= gives it more"
+        sure = f"{about.progress.ending}: {_region_words(course)}; seconds= gives it more"
     else:
         sure = _unhealed_words(course)
     place = None if call is None else call.place

@@ -49,11 +49,14 @@ class Course:
     tried: int = 0
 
     def search(self) -> None:
-        """Fills in what heals the step."""
+        """Fills in what heals the step, until its time is over or Ctrl-C ends it."""
         try:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
+        except KeyboardInterrupt:
+            self.is_out_of_time = True
+            self.about.progress.stop()
         self.about.end_search()
         if self.is_unhealed and not self.remedies and self.is_only_amplified:
             self.is_spread = True

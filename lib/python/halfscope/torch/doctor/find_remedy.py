@@ -47,7 +47,8 @@ def find_remedy(program: Program, seconds: float = 60.0, quick: bool = False) ->
     """Runs a step in FP32 and in a format, and, where they part, again and again with changes, until one heals it.
 
     A remedy is told if the step with it was FP32's but for round-off, in its loss, results, gradients, changes and
-    decisions, if FP32's own step stayed as it was, and if both held again on slightly smaller inputs.
+    decisions, if FP32's own step stayed as it was, and if both held again on slightly smaller inputs. Ctrl-C ends the
+    search, and what is known by then is told.
     """
     about = Examination(program, Progress(seconds), quick)
     try:
@@ -55,7 +56,7 @@ def find_remedy(program: Program, seconds: float = 60.0, quick: bool = False) ->
     finally:
         about.progress.end()
     losses = [getattr(about, name).outcome.loss if hasattr(about, name) else None for name in ("narrow", "exact")]
-    return replace(report, loss=losses[0], loss_in_fp32=losses[1])
+    return replace(report, loss=losses[0], loss_in_fp32=losses[1], is_stopped=about.progress.is_stopped)
 
 
 def _examined(about: Examination) -> Diagnosis:

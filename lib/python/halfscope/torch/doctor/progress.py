@@ -18,6 +18,7 @@ class Progress:
     seconds: float
     began: float = field(default_factory=time.monotonic)
     doing: str = "the step in the format and in FP32"
+    is_stopped: bool = False  # by Ctrl-C
     _told: float = 0.0
     _shows: bool = False  # a status line stands on the terminal
 
@@ -28,6 +29,15 @@ class Progress:
     @property
     def is_spent(self) -> bool:
         return self.elapsed > self.seconds
+
+    def stop(self) -> None:
+        """Ctrl-C: what is known by now is told."""
+        self.seconds, self.is_stopped = self.elapsed, True
+
+    @property
+    def ending(self) -> str:
+        """A clause on a search that did not come to its end."""
+        return f"the search ended after {self.seconds:.3g} s{', by Ctrl-C' * self.is_stopped}"
 
     def tell(self, runs: int) -> None:
         """Called before each run."""

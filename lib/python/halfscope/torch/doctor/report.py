@@ -31,7 +31,7 @@ class Diagnosis(Report):
     """Result of `diagnose`: findings in the order of the step; `str` of it is the text.
 
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
-    round-off that no line explains.
+    round-off that no line explains. is_stopped: whether Ctrl-C ended the search.
     """
 
     kind: str = "diagnose"
@@ -41,6 +41,7 @@ class Diagnosis(Report):
     runs: int = 0
     loss: float | None = None
     loss_in_fp32: float | None = None
+    is_stopped: bool = False
 
     @property
     def is_healthy(self) -> bool:
