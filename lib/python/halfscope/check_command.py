@@ -1,10 +1,11 @@
-"""`python -m halfscope check script.py:make`: what to type so that a training's step is right in a format."""
+"""`python -m halfscope check script.py:make` or `model.onnx`: what to type so that it is right in a format."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -33,15 +34,24 @@ def run(arguments: Sequence[str]) -> int:
     except BadInput as error:
         print(f"halfscope check: {error}", file=sys.stderr)
         return _BAD_INPUT
-    print(report.to_json() if options.json else report)
+    _print(report.to_json() if options.json else str(report))
     if report.findings:
         return _TO_CHANGE
-    return _RIGHT if report.is_whole else _UNSEEN
+    return _RIGHT if getattr(report, "is_whole", True) else _UNSEEN
+
+
+def _print(text: str) -> None:
+    """A reader that wants no more, such as head, is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="halfscope check", description=__doc__)
-    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]", help="by default the function is make")
+    parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]|MODEL.onnx", help="by default the function is make")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="of an ONNX model, by its input names; random by default")
     parser.add_argument("--format", default="fp16", help="fp16, bf16, another format, autocast or autocast_bf16")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the search for remedies (60)")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
@@ -49,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _report(options: argparse.Namespace) -> Any:
+    if options.script.endswith(".onnx"):
+        return _report_of_graph(options)
+    if options.inputs is not None:
+        raise BadInput(f"--inputs is for a model.onnx; {_USAGE}")
     try:
         from halfscope.torch import check
     except ImportError as error:
@@ -61,6 +75,17 @@ def _report(options: argparse.Namespace) -> Any:
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise BadInput(f"{path.name}:{function}: {str(error).removeprefix('check: ')}") from error
+
+
+def _report_of_graph(options: argparse.Namespace) -> Any:
+    try:
+        from halfscope.onnx import check
+    except ImportError as error:
+        raise BadInput(str(error)) from error
+    try:
+        return check(options.script, options.inputs, options.format).report
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error).removeprefix("onnx check: ")) from error
 
 
 def _split(given: str) -> tuple[Path, str]:

@@ -33,20 +33,22 @@ def computed_name(place: int, name: str) -> str:
     return f"{place:05}:{name}"
 
 
-def dump_of(given: Any, what: str) -> Dump:
+def dump_of(given: Any, argument: str) -> Dump:
     """A dump of arrays by name, or of files as `halfscope.analyze` takes them.
 
-    what: the argument's name. Names without a place keep the order of the mapping or the file. Raises ValueError for a
+    argument: its name. Names without a place keep the order of the mapping or the file. Raises ValueError for a
     file that cannot be read, and for a dump without a tensor of floating-point numbers.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of integers, which are left out
+        warnings.simplefilter("ignore")  # integers are left out
         tensors = tensors_of(given)
     if not isinstance(tensors, Mapping):
-        raise TypeError(f"compare_dumps: {what} is a {type(given).__name__}; give arrays by name, or paths of files")
+        raise TypeError(
+            f"compare_dumps: {argument} is a {type(given).__name__}; give arrays by name, or paths of files"
+        )
     arrays = {name: array for name, array in _named(tensors) if array.size}
     if not arrays:
-        raise ValueError(f"compare_dumps: {what} holds no tensor of floating-point numbers")
+        raise ValueError(f"compare_dumps: {argument} holds no tensor of floating-point numbers")
     weights = {name.removeprefix(WEIGHT): array for name, array in arrays.items() if name.startswith(WEIGHT)}
     computed = [name for name in arrays if not name.startswith(WEIGHT)]
     if all(map(_PLACE.match, computed)):

@@ -1,0 +1,233 @@
+"""`check` of an ONNX model: which nodes must stay FP32, why, and the line for the converter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from halfscope.formats import Format
+from halfscope.onnx.graphs import TYPES, GraphNode, Graphs
+from halfscope.onnx.node_search import needed_nodes
+from halfscope.onnx.runs import Distance, Runs
+from halfscope.reporting import Finding, Place, Report, Reported
+
+try:
+    import onnx
+except ImportError as error:
+    raise ImportError("halfscope.onnx needs the package onnx: pip install onnx") from error
+
+_FREE_EXTENT = 2  # of an axis without a size, for random inputs
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class GraphCheck(Reported):
+    """Result of `check`.
+
+    keep: nodes that must stay FP32, in the graph's order. before, after: outputs in the format, and with these in FP32.
+    is_unhealed: whether FP32 in all nodes does not heal the outputs, since the inputs themselves lose too much.
+    """
+
+    keep: tuple[GraphNode, ...]
+    before: tuple[Distance, ...]
+    after: tuple[Distance, ...]
+    reasons: tuple[str, ...]
+    about: str
+    format: str
+    is_unhealed: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the nodes to keep, for a converter's list."""
+        return [node.name for node in self.keep if node.name]
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The line to type by tool: onnxruntime's converter, TensorRT, coremltools."""
+        names = self.names
+        converter = "onnxconverter_common.float16.convert_float_to_float16"
+        return {
+            "onnxruntime": f"{converter}(model, keep_io_types=True, node_block_list={names!r})",
+            "tensorrt": f"for layer in network: if layer.name in {names!r}: layer.precision = trt.float32",
+            "coremltools": f"compute_precision=FP16ComputePrecision(op_selector=lambda op: op.name not in {names!r})",
+        }
+
+    @property
+    def report(self) -> Report:
+        if self.is_unhealed:
+            why = f"{_words(self.before)}; FP32 in all nodes does not mend it"
+            finding = Finding("inputs", f"keep the inputs in FP32: {self.format} loses too much of them", why, "tried")
+            return Report("onnx check", (finding,), self.about)
+        if not self.keep:
+            text = f"Nothing to change: in {self.format} {_words(self.before)}."
+            return Report("onnx check", (), self.about, text)
+        return Report("onnx check", (self._first(), *map(self._of_node, self.keep, self.reasons)), self.about)
+
+    def _first(self) -> Finding:
+        nameless = [str(node) for node in self.keep if not node.name]
+        more = f"; name first: {', '.join(nameless)}" if nameless else ""
+        why = f"in {self.format} {_words(self.before)}"
+        return Finding(
+            "nodes", self.lines["onnxruntime"] + more, why, f"tried: with these in FP32 {_words(self.after)}"
+        )
+
+    def _of_node(self, node: GraphNode, reason: str) -> Finding:
+        place = None if node.place is None else Place(*node.place)
+        return Finding("node", f"{node} in FP32", reason, about=node, place=place)
+
+
+def check(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    inputs: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    format: str = "fp16",
+) -> GraphCheck:
+    """Finds the nodes of an FP32 model that must stay FP32 when the others are computed in 16 bits.
+
+    The graph is computed by ONNX's ReferenceEvaluator, in FP32, with each float result rounded once, and with sets of
+    nodes in FP32 until the outputs are FP32's but for round-off; subgraphs of If, Loop and Scan too. Sums within a node
+    are FP32's. What noise of one rounding for each result makes is the floor.
+
+    inputs: arrays by the graph's input names, or a .npz file of them; None: random normal numbers, and integers of 0
+        and 1, of the graph's shapes, with 2 for an axis without a size: the report says so.
+    format: "fp16" or "bf16".
+
+    Raises ImportError without onnx; ValueError for a file that is no model, a model without FP32 tensors, inputs that
+    do not fit, another format, and an operation that the evaluator does not have, by its name.
+    """
+    if format not in TYPES:
+        raise ValueError(f"onnx check: format {format!r}; give one of {', '.join(TYPES)}")
+    loaded = _loaded(model)
+    given, words = _inputs(loaded, inputs)
+    graphs = Graphs(loaded)
+    try:
+        runs = Runs(graphs, given, format, 2.0 ** -Format.of(format).precision)
+    except Exception as error:
+        raise ValueError(f"onnx check: the reference evaluator: {_line(error)}") from error
+    return _checked(runs, words)
+
+
+def _checked(runs: Runs, words: str) -> GraphCheck:
+    label = runs.format.upper()
+    results = runs.rounded()
+    before = tuple(runs.distances(results))
+    keep: list[int] = []
+    is_ill = any(each.is_beyond for each in before)
+    if is_ill:
+        numbers = [node.number for node in runs.graphs.nodes]
+        keep = needed_nodes(numbers, _suspects(runs, results), runs.heals)
+    nodes = tuple(runs.graphs.nodes[number] for number in keep)
+    after = tuple(runs.distances(runs.rounded(frozenset(keep)))) if keep else before
+    about = f"Computed: {len(runs.graphs.nodes)} nodes, {runs.count} runs, {words}. Not looked at: sums within a node."
+    reasons = tuple(_reason(runs, node, nodes) for node in nodes)
+    return GraphCheck(nodes, before, after, reasons, about, label, is_unhealed=is_ill and not keep)
+
+
+def _suspects(runs: Runs, results: Mapping[str, Any]) -> list[int]:
+    """Nodes whose result is not finite, with finite operands."""
+    ill = {
+        name for name, value in results.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all()
+        and name in runs.exact and np.isfinite(runs.exact[name]).all()
+    }  # fmt: skip
+    return [
+        node.number for node in runs.graphs.nodes
+        if not node.is_inside and ill.intersection(node.outputs) and not ill.intersection(node.inputs)
+    ]  # fmt: skip
+
+
+def _reason(runs: Runs, node: GraphNode, kept: tuple[GraphNode, ...]) -> str:
+    """A result or a constant that the format does not hold, or an operand that another kept node makes."""
+    largest = Format.of(runs.format).largest
+    for name in node.outputs:
+        value = runs.exact.get(name)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+            size = float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
+            if size >= largest:
+                return f"its result is {size:.4g}, {size / largest:.2g} times {runs.format.upper()}'s largest number"
+    for name in node.inputs:
+        constant = runs.graphs.constants.get(name)
+        if constant is not None and constant.size == 1:
+            value = float(constant.reshape(-1)[0])
+            rounded = Format.of(runs.format).round(value)
+            if value != 0 and (rounded == 0 or abs(rounded) == inf):
+                return f"its constant {value:.6g} is {rounded:g} in {runs.format.upper()}"
+    makers = [str(other) for other in kept if set(other.outputs) & set(node.inputs)]
+    if makers:
+        return f"it takes the FP32 result of {makers[0]}"
+    return f"{runs.format.upper()} loses what it computes: with it rounded the outputs are not FP32's"
+
+
+def _words(distances: tuple[Distance, ...]) -> str:
+    worst = max(distances, key=lambda each: each.error / each.limit if each.limit else each.error, default=None)
+    if worst is None:
+        return "no output is finite in FP32 either: nothing was compared"
+    if worst.error == inf:
+        return f"output {worst.name} is not finite"
+    return f"output {worst.name} is {worst.error:.2g} off (round-off: {worst.floor:.2g})"
+
+
+def _loaded(model: Any) -> onnx.ModelProto:
+    if isinstance(model, (str, os.PathLike)):
+        path = Path(model)
+        if not path.is_file():
+            raise ValueError(f"onnx check: {path}: no such file")
+        try:
+            model = onnx.load(path)
+        except Exception as error:
+            raise ValueError(f"onnx check: {path}: no ONNX model: {_line(error)}") from error
+    if not isinstance(model, onnx.ModelProto):
+        raise TypeError(f"onnx check: model is a {type(model).__name__}; give a path or an onnx.ModelProto")
+    return model
+
+
+def _inputs(model: onnx.ModelProto, given: Any) -> tuple[dict[str, np.ndarray], str]:
+    """Arrays by name, and words on them."""
+    held = {tensor.name for tensor in model.graph.initializer}
+    wanted = {value.name: value for value in model.graph.input if value.name not in held}
+    if given is None:
+        draw = np.random.default_rng(0)
+        return {name: _random(value, draw) for name, value in wanted.items()}, "random inputs of the graph's shapes"
+    if isinstance(given, (str, os.PathLike)):
+        if not Path(given).is_file():
+            raise ValueError(f"onnx check: {given}: no such file; give inputs as .npz")
+        with np.load(given) as opened:
+            given = {name: opened[name] for name in opened.files}
+    lost = [name for name in wanted if name not in given]
+    if lost:
+        raise ValueError(f"onnx check: no input {lost[0]!r}; the graph has {', '.join(wanted)}")
+    return {name: _fitting(name, given[name], value) for name, value in wanted.items()}, "the inputs given"
+
+
+def _fitting(name: str, given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
+    """In the graph's type; its shape must be the graph's, where that has sizes."""
+    kind = value.type.tensor_type
+    array = np.asarray(given).astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type), copy=False)
+    wanted = [extent.dim_value or extent.dim_param or "?" for extent in kind.shape.dim]
+    fits = len(wanted) == array.ndim and all(
+        size == extent or isinstance(size, str) for size, extent in zip(wanted, array.shape)
+    )
+    if kind.HasField("shape") and not fits:
+        raise ValueError(f"onnx check: input {name!r} is {_shape(array.shape)}, and the graph takes {_shape(wanted)}")
+    return array
+
+
+def _shape(sizes: Any) -> str:
+    return " x ".join(map(str, sizes)) or "a number"
+
+
+def _random(value: onnx.ValueInfoProto, draw: np.random.Generator) -> np.ndarray:
+    kind = value.type.tensor_type
+    shape = [extent.dim_value or _FREE_EXTENT for extent in kind.shape.dim]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    numbers = draw.normal(size=shape) if np.dtype(dtype).kind == "f" else draw.integers(0, 2, size=shape)
+    return np.asarray(numbers).astype(dtype)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

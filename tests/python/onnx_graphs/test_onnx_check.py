@@ -1,0 +1,266 @@
+"""ONNX graphs in FP16 and BF16: faults planted in random graphs, healthy graphs, subgraphs, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+from onnx import TensorProto, helper, numpy_helper
+
+from halfscope.onnx import GraphCheck, check
+
+pytestmark = pytest.mark.torch  # onnx is installed beside PyTorch
+WIDTH = 12
+
+
+class Graph:
+    """A graph that grows: each method adds nodes behind the last tensor, under random names."""
+
+    def __init__(self, seed: int, opset: int = 20) -> None:
+        self.draw, self.opset = np.random.default_rng(seed), opset
+        self.nodes: list[Any] = []
+        self.constants: dict[str, np.ndarray] = {}
+        self.last = "x"
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(value, np.float32)
+        return name
+
+    def add(self, operation: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        output = f"t{len(self.nodes)}"
+        label = name or f"/block{int(self.draw.integers(100))}.{len(self.nodes)}/{operation}"
+        self.nodes.append(helper.make_node(operation, list(inputs), [output], name=label, **attributes))
+        self.last = output
+        return output
+
+    def healthy(self, count: int) -> None:
+        for _ in range(count):
+            kind = self.draw.integers(6)
+            if kind == 0:
+                self.add("MatMul", self.last, self.constant(self.draw.normal(0, WIDTH**-0.5, (WIDTH, WIDTH))))
+            elif kind == 1:
+                before = self.last
+                self.add("Add", self.add("Tanh", before), before)
+            elif kind == 2:
+                self.add("Softmax", self.add("Mul", self.last, self.constant(2.0)), axis=-1)
+                self.add("Mul", self.last, self.constant(float(WIDTH)))
+            elif kind == 3:
+                self.add("Relu", self.last)
+                self.add("Add", self.last, self.constant(self.draw.normal(size=WIDTH)))
+            elif kind == 4:
+                scale, bias = self.constant(np.ones(WIDTH)), self.constant(np.zeros(WIDTH))
+                self.add("LayerNormalization", self.last, scale, bias, epsilon=1e-3) if self.opset >= 17 else self.add(
+                    "Sigmoid", self.last
+                )
+            else:
+                self.add("Transpose", self.add("Transpose", self.last, perm=[1, 0]), perm=[1, 0])
+
+    def model(self, extra: Any = None) -> Any:
+        self.add("Identity", self.last, name="/out")
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", WIDTH])
+        y = helper.make_tensor_value_info(self.last, TensorProto.FLOAT, ["N", WIDTH])
+        held = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
+        made = helper.make_model(
+            helper.make_graph(self.nodes, "g", [x], [y], held), opset_imports=[helper.make_opsetid("", self.opset)]
+        )
+        made.ir_version = 9
+        onnx.checker.check_model(made)
+        return made
+
+
+def mean_square(graph: Graph) -> list[str]:
+    size = float(graph.draw.uniform(600, 3000))
+    scaled = graph.add("Mul", graph.last, graph.constant(size))
+    graph.add("Mul", scaled, scaled, name="/f/square")
+    graph.add("Sqrt", graph.last, name="/f/root")
+    graph.add("Div", graph.last, graph.constant(size))
+    return ["/f/square", "/f/root"]
+
+
+def exponential(graph: Graph) -> list[str]:
+    graph.add("Clip", graph.last, graph.constant(-2.0), graph.constant(2.0))
+    graph.add("Add", graph.last, graph.constant(float(graph.draw.uniform(11, 14))))
+    graph.add("Exp", graph.last, name="/f/exp")
+    graph.add("Log", graph.last, name="/f/log")
+    return ["/f/exp", "/f/log"]
+
+
+def small_epsilon(graph: Graph) -> list[str]:
+    graph.add("Relu", graph.add("Sub", graph.last, graph.add("ReduceMean", graph.last, keepdims=1)))
+    graph.add("Add", graph.last, graph.constant(10.0 ** -float(graph.draw.uniform(8.5, 12))), name="/f/eps")
+    graph.add("Log", graph.last, name="/f/log")
+    return ["/f/eps", "/f/log"]
+
+
+def reciprocal_of_square(graph: Graph) -> list[str]:
+    size = 10.0 ** -float(graph.draw.uniform(4.2, 5))
+    scaled = graph.add("Mul", graph.add("Add", graph.add("Abs", graph.last), graph.constant(0.5)), graph.constant(size))
+    graph.add("Mul", scaled, scaled, name="/f/square")
+    graph.add("Div", graph.constant(size * size), graph.last, name="/f/div")
+    return ["/f/square", "/f/div"]
+
+
+def lost_difference(graph: Graph) -> list[str]:
+    graph.add("Add", graph.last, "x")
+    graph.add("Add", graph.last, graph.constant(float(graph.draw.uniform(3000, 9000))), name="/f/shift")
+    shift = graph.nodes[-1].input[1]
+    graph.add("Sub", graph.last, shift, name="/f/back")
+    return ["/f/shift", "/f/back"]
+
+
+def large_sum(graph: Graph) -> list[str]:
+    size = float(graph.draw.uniform(2e4, 4e4))
+    graph.add("Add", graph.add("Abs", graph.add("Tanh", graph.last)), graph.constant(0.5))
+    graph.add("Mul", graph.last, graph.constant(size))
+    graph.add("ReduceSum", graph.last, keepdims=1, name="/f/sum")
+    total = graph.last
+    graph.add("Div", total, graph.constant(size), name="/f/mean")
+    return ["/f/sum", "/f/mean"]
+
+
+FAULTS = [mean_square, exponential, small_epsilon, reciprocal_of_square, lost_difference, large_sum]
+
+
+def inputs(seed: int) -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(seed).normal(size=(5, WIDTH)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("opset", [13, 20])
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_nodes_of_a_fault_are_named(fault: Any, seed: int, opset: int) -> None:
+    graph = Graph(seed, opset)
+    graph.healthy(int(graph.draw.integers(0, 5)))
+    wanted = fault(graph)
+    found = check(graph.model(), inputs(seed))
+    assert found.keep, found.report
+    assert set(found.names) <= set(wanted), found.report
+    assert not any(each.is_beyond for each in found.after)
+    assert "node_block_list" in found.report.findings[0].change
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_is_said_of_a_healthy_graph(format: str, seed: int) -> None:
+    graph = Graph(seed, 13 if seed % 2 else 20)
+    graph.healthy(int(graph.draw.integers(2, 12)))
+    found = check(graph.model(), inputs(seed), format)
+    assert not found.keep and not found.report.findings, found.report
+    assert str(found.report).startswith("Nothing to change")
+
+
+def square_in_branch(condition: bool) -> Any:
+    """If: one branch squares large numbers and takes the root again."""
+
+    def value(name: str) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", WIDTH])
+
+    ill = [
+        helper.make_node("Mul", ["x", "big"], ["s"], name="/then/scale"),
+        helper.make_node("Mul", ["s", "s"], ["q"], name="/then/square"),
+        helper.make_node("Sqrt", ["q"], ["r"], name="/then/root"),
+        helper.make_node("Div", ["r", "big"], ["a"], name="/then/back"),
+    ]
+    then = helper.make_graph(ill, "then", [], [value("a")])
+    other = helper.make_graph([helper.make_node("Tanh", ["x"], ["b"], name="/else/tanh")], "else", [], [value("b")])
+    nodes = [helper.make_node("If", ["yes"], ["y"], name="/if", then_branch=then, else_branch=other)]
+    held = [
+        numpy_helper.from_array(np.float32(1000), "big"), numpy_helper.from_array(np.asarray(condition), "yes")
+    ]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [value("x")], [value("y")], held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    made.ir_version = 9
+    onnx.checker.check_model(made)
+    return made
+
+
+def growing_loop(turns: int) -> Any:
+    """Loop: each turn triples the numbers, and what follows divides them again."""
+
+    def value(name: str, shape: Any, type_: int = TensorProto.FLOAT) -> Any:
+        return helper.make_tensor_value_info(name, type_, shape)
+
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"], name="/loop/go"),
+            helper.make_node("Mul", ["h", "three"], ["next"], name="/loop/mul"),
+        ],
+        "body",
+        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("h", ["N", WIDTH])],
+        [value("on", [], TensorProto.BOOL), value("next", ["N", WIDTH])],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Loop", ["turns", "yes", "x"], ["grown"], name="/loop", body=body),
+        helper.make_node("Div", ["grown", "size"], ["y"], name="/shrink"),
+    ]
+    held = [
+        numpy_helper.from_array(np.asarray(True), "yes"),
+        numpy_helper.from_array(np.asarray(turns, np.int64), "turns"), numpy_helper.from_array(np.float32(3), "three"),
+        numpy_helper.from_array(np.float32(min(3.0**turns, 3e4)), "size"),
+    ]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [value("x", ["N", WIDTH])], [value("y", ["N", WIDTH])], held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    made.ir_version = 9
+    onnx.checker.check_model(made)
+    return made
+
+
+def test_nodes_of_a_branch_are_named() -> None:
+    found = check(square_in_branch(True), inputs(1))
+    assert set(found.names) <= {"/then/square", "/then/root"} and found.names, found.report
+    assert not check(square_in_branch(False), inputs(1)).keep
+
+
+def test_nodes_of_a_loop_are_named() -> None:
+    found = check(growing_loop(12), inputs(2))
+    assert "/loop/mul" in found.names, found.report
+    assert not check(growing_loop(4), inputs(2)).keep
+
+
+def test_a_file_and_random_inputs_are_taken(tmp_path: Path) -> None:
+    graph = Graph(3)
+    mean_square(graph)
+    onnx.save(graph.model(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", **inputs(3))
+    assert check(tmp_path / "m.onnx", tmp_path / "x.npz").names == ["/f/square", "/f/root"]
+    found = check(str(tmp_path / "m.onnx"))
+    assert found.names == ["/f/square", "/f/root"]
+    assert "random inputs of the graph's shapes" in str(found.report)
+    assert set(found.lines) == {"onnxruntime", "tensorrt", "coremltools"}
+    assert isinstance(found, GraphCheck) and found.report.to_dict()["report"] == "onnx check"
+
+
+def test_the_line_of_the_source_is_the_exporters() -> None:
+    graph = Graph(5)
+    mean_square(graph)
+    made = graph.model()
+    for node in made.graph.node:
+        trace = node.metadata_props.add()
+        trace.key, trace.value = "pkg.torch.onnx.stack_trace", f'File "model.py", line {len(node.name)}, in forward'
+    finding = check(made, inputs(5)).report.findings[1]
+    assert str(finding).startswith("model.py:9: /f/square (Mul) in FP32")
+
+
+def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
+    graph = Graph(0)
+    graph.healthy(2)
+    made = graph.model()
+    (tmp_path / "text.onnx").write_text("no model")
+    for call, words in (
+        (lambda: check(tmp_path / "lost.onnx"), "no such file"),
+        (lambda: check(tmp_path / "text.onnx"), "text.onnx"),
+        (lambda: check(made, {"z": np.ones(3)}), "no input 'x'; the graph has x"),
+        (lambda: check(made, tmp_path / "lost.npz"), "lost.npz: no such file"),
+        (lambda: check(made, {"x": np.ones((2, 3), np.float32)}), "input 'x' is 2 x 3, and the graph takes N x 12"),
+        (lambda: check(made, format="fp8_e4m3"), "give one of fp16, bf16"),
+    ):
+        with pytest.raises(ValueError, match="onnx check: ") as error:
+            call()
+        assert words in str(error.value) and "\n" not in str(error.value)
+    with pytest.raises(TypeError, match="give a path or an onnx.ModelProto"):
+        check(3)  # type: ignore[arg-type]
