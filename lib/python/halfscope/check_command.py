@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="halfscope check", description=__doc__)
     parser.add_argument("script", metavar="SCRIPT.py[:FUNCTION]|MODEL.onnx", help="by default the function is make")
     parser.add_argument("--inputs", metavar="FILE.npz", help="of an ONNX model, by its input names; random by default")
+    parser.add_argument("--output", metavar="MIXED.onnx", help="an ONNX model is written, with these nodes in FP32")
     parser.add_argument("--format", default="fp16", help="fp16, bf16, another format, autocast or autocast_bf16")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the search for remedies (60)")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
@@ -61,8 +62,8 @@ def _parser() -> argparse.ArgumentParser:
 def _report(options: argparse.Namespace) -> Any:
     if options.script.endswith(".onnx"):
         return _report_of_graph(options)
-    if options.inputs is not None:
-        raise BadInput(f"--inputs is for a model.onnx; {_USAGE}")
+    if options.inputs is not None or options.output is not None:
+        raise BadInput(f"--inputs and --output are for a model.onnx; {_USAGE}")
     try:
         from halfscope.torch import check
     except ImportError as error:
@@ -83,9 +84,17 @@ def _report_of_graph(options: argparse.Namespace) -> Any:
     except ImportError as error:
         raise BadInput(str(error)) from error
     try:
-        return check(options.script, options.inputs, options.format).report
-    except (TypeError, ValueError) as error:
+        found = check(options.script, options.inputs, options.format)
+        if options.output is not None:
+            _save(found, options.output)
+        return found.report
+    except (TypeError, ValueError, OSError) as error:
         raise BadInput(str(error).removeprefix("onnx check: ")) from error
+
+
+def _save(found: Any, path: str) -> None:
+    worst = max((each.error for each in found.save(path)), default=0.0)
+    print(f"{path}: written; computed, its outputs are at most {worst:.2g} off", file=sys.stderr)
 
 
 def _split(given: str) -> tuple[Path, str]:

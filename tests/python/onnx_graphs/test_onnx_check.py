@@ -120,6 +120,7 @@ def large_sum(graph: Graph) -> list[str]:
     graph.add("ReduceSum", graph.last, keepdims=1, name="/f/sum")
     total = graph.last
     graph.add("Div", total, graph.constant(size), name="/f/mean")
+    graph.add("Add", graph.last, "x")
     return ["/f/sum", "/f/mean"]
 
 
@@ -142,6 +143,57 @@ def test_the_nodes_of_a_fault_are_named(fault: Any, seed: int, opset: int) -> No
     assert set(found.names) <= set(wanted), found.report
     assert not any(each.is_beyond for each in found.after)
     assert "node_block_list" in found.report.findings[0].change
+
+
+def close(model: Any, mixed: Any, given: dict[str, np.ndarray]) -> bool:
+    """Whether onnxruntime computes the same of both."""
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    outputs = [
+        runtime.InferenceSession(each.SerializeToString(), options, ["CPUExecutionProvider"]).run(None, given)[0]
+        for each in (model, mixed)
+    ]
+    return bool(np.linalg.norm(outputs[1] - outputs[0]) <= 0.01 * np.linalg.norm(outputs[0]))
+
+
+@pytest.mark.parametrize("opset", [13, 20])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_mixed_model_is_right_in_onnxruntime(fault: Any, seed: int, opset: int, tmp_path: Path) -> None:
+    graph = Graph(seed, opset)
+    graph.healthy(int(graph.draw.integers(0, 5)))
+    fault(graph)
+    made, given = graph.model(), inputs(seed)
+    found = check(made, given)
+    assert all(each.error < 0.05 for each in found.save(tmp_path / "mixed.onnx"))
+    mixed = onnx.load(tmp_path / "mixed.onnx")
+    onnx.checker.check_model(mixed, full_check=True)
+    kept = [node for node in mixed.graph.node if node.name in found.names]
+    assert len(kept) == len(found.names) and not any(name.endswith("@16") for node in kept for name in node.input)
+    assert close(made, mixed, given)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_healthy_model_is_converted_whole(seed: int) -> None:
+    graph = Graph(seed, 13 if seed % 2 else 20)
+    graph.healthy(int(graph.draw.integers(2, 12)))
+    made, given = graph.model(), inputs(seed)
+    mixed = check(made, given).model()
+    onnx.checker.check_model(mixed, full_check=True)
+    taken = {name for node in mixed.graph.node for name in node.input}
+    held = [each for each in mixed.graph.initializer if each.name in taken]
+    wide = [each.name for each in held if each.data_type == TensorProto.FLOAT]
+    assert wide == []
+    assert len([node for node in mixed.graph.node if node.op_type == "Cast"]) == 2  # of the input and the output
+    assert close(made, mixed, given)
+
+
+def test_a_mixed_model_has_branches_and_loops() -> None:
+    for made in (square_in_branch(True), growing_loop(12)):
+        mixed = check(made, inputs(1)).model()
+        onnx.checker.check_model(mixed, full_check=True)
+        assert close(made, mixed, inputs(1))
 
 
 @pytest.mark.parametrize("format", ["fp16", "bf16"])

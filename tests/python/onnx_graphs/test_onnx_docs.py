@@ -30,10 +30,15 @@ def test_the_page_and_the_command_print_the_report(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, text.code)
     assert json.loads(run(tmp_path, *command, "--json").stdout)["report"] == "onnx check"
     assert run(tmp_path, *command, "--format", "bf16").returncode == 0
+    done = run(tmp_path, *command, "--output", "mixed.onnx")
+    assert (done.returncode, done.stdout) == (1, text.code)
+    assert done.stderr.startswith("mixed.onnx: written; computed, its outputs are at most ")
+    assert (tmp_path / "mixed.onnx").stat().st_size > 0
     for options, words in (
         (("lost.onnx",), "lost.onnx: no such file"),
         (("model.onnx", "--format", "fp8_e4m3"), "give one of fp16, bf16"),
-        (("graph.py:make", "--inputs", "inputs.npz"), "--inputs is for a model.onnx"),
+        (("graph.py:make", "--inputs", "inputs.npz"), "--inputs and --output are for a model.onnx"),
+        (("model.onnx", "--output", "lost/mixed.onnx"), "lost/mixed.onnx"),
     ):
         refused = run(tmp_path, "-m", "halfscope", "check", *options)
         assert refused.returncode == 2

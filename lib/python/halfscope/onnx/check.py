@@ -16,6 +16,7 @@ from halfscope.onnx.graphs import TYPES, GraphNode, Graphs
 from halfscope.onnx.node_search import needed_nodes
 from halfscope.onnx.runs import Distance, Runs
 from halfscope.reporting import Finding, Place, Report, Reported
+from halfscope.whole_files import write_whole
 
 try:
     import onnx
@@ -40,6 +41,7 @@ class GraphCheck(Reported):
     reasons: tuple[str, ...]
     about: str
     format: str
+    runs: Runs
     is_unhealed: bool = False
 
     @property
@@ -57,6 +59,21 @@ class GraphCheck(Reported):
             "tensorrt": f"for layer in network: if layer.name in {names!r}: layer.precision = trt.float32",
             "coremltools": f"compute_precision=FP16ComputePrecision(op_selector=lambda op: op.name not in {names!r})",
         }
+
+    def model(self) -> onnx.ModelProto:
+        """The model in the format with these nodes in FP32; its inputs and outputs stay FP32."""
+        return self.runs.graphs.mixed(self.format.lower(), frozenset(node.number for node in self.keep))
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Distance, ...]:
+        """Writes `model()`, whole or not at all; returns its outputs beside FP32's, computed of the written model.
+
+        The evaluator sums products of FP16 in FP16, which is farther off than hardware that sums in FP32. Raises
+        OSError for a path that cannot be written to.
+        """
+        model = self.model()
+        distances = tuple(self.runs.distances(self.runs.results(model)))
+        write_whole(Path(path), model.SerializeToString())
+        return distances
 
     @property
     def report(self) -> Report:
@@ -125,7 +142,7 @@ def _checked(runs: Runs, words: str) -> GraphCheck:
     after = tuple(runs.distances(runs.rounded(frozenset(keep)))) if keep else before
     about = f"Computed: {len(runs.graphs.nodes)} nodes, {runs.count} runs, {words}. Not looked at: sums within a node."
     reasons = tuple(_reason(runs, node, nodes) for node in nodes)
-    return GraphCheck(nodes, before, after, reasons, about, label, is_unhealed=is_ill and not keep)
+    return GraphCheck(nodes, before, after, reasons, about, label, runs, is_unhealed=is_ill and not keep)
 
 
 def _suspects(runs: Runs, results: Mapping[str, Any]) -> list[int]:

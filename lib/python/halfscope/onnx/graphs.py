@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from halfscope.onnx.mixed_model import mixed_model
+
 _ROUNDED = "@16"  # ends the name of a tensor in 16 bits
 _RAW = "@32"  # ends the name of a result before its rounding
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -59,6 +61,10 @@ class Graphs:
     def noisy(self, unit: float, seed: int) -> onnx.ModelProto:
         """Each float result has noise of at most `unit`, relative, as a rounding has."""
         return self._copy(_Noise(unit, seed, self._ranks))
+
+    def mixed(self, format: str, keep: frozenset[int]) -> onnx.ModelProto:
+        """The model in the format, with the nodes of `keep` in FP32."""
+        return mixed_model(self.model, set(self._ranks), keep, TYPES[format])
 
     def _copy(self, change: Any) -> onnx.ModelProto:
         copy = onnx.ModelProto()

@@ -47,14 +47,14 @@ class Runs:
     floors: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.exact = self._run(self.graphs.model)
+        self.exact = self.results(self.graphs.model)
         self._outputs = [value.name for value in self.graphs.model.graph.output]
-        noisy = [self._run(self.graphs.noisy(self.unit, seed)) for seed in _SEEDS]
+        noisy = [self.results(self.graphs.noisy(self.unit, seed)) for seed in _SEEDS]
         self.floors = {name: max(self._error(each, name) for each in noisy) for name in self._outputs}
 
     def rounded(self, keep: frozenset[int] = frozenset()) -> dict[str, Any]:
         """Results of the outer graph with the nodes of `keep` in FP32."""
-        return self._run(self.graphs.rounded(self.format, keep))
+        return self.results(self.graphs.rounded(self.format, keep))
 
     def distances(self, results: Mapping[str, Any]) -> list[Distance]:
         """An FP32 output that is not finite itself says nothing, and is left out."""
@@ -71,7 +71,8 @@ class Runs:
         """Whether all outputs are FP32's but for round-off."""
         return not any(each.is_beyond for each in self.distances(self.rounded(keep)))
 
-    def _run(self, model: Any) -> dict[str, Any]:
+    def results(self, model: Any) -> dict[str, Any]:
+        """Results of the outer graph of a model with these inputs."""
         self.count += 1
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
