@@ -185,7 +185,7 @@ def test_a_healthy_model_is_converted_whole(seed: int) -> None:
     held = [each for each in mixed.graph.initializer if each.name in taken]
     wide = [each.name for each in held if each.data_type == TensorProto.FLOAT]
     assert wide == []
-    assert len([node for node in mixed.graph.node if node.op_type == "Cast"]) == 2  # of the input and the output
+    assert len([node for node in mixed.graph.node if node.op_type == "Cast"]) == 2  # the input's and the output's
     assert close(made, mixed, given)
 
 

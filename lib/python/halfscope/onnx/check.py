@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise ImportError("halfscope.onnx needs the package onnx: pip install onnx") from error
 
-_FREE_EXTENT = 2  # of an axis without a size, for random inputs
+_FREE_EXTENT = 2  # an axis without a size in random inputs
 _SHOWN = 20
 
 
@@ -108,7 +108,7 @@ def check(
 
     The graph is computed by ONNX's ReferenceEvaluator, in FP32, with each float result rounded once, and with sets of
     nodes in FP32 until the outputs are FP32's but for round-off; subgraphs of If, Loop and Scan too. Sums within a node
-    are FP32's. What noise of one rounding for each result makes is the floor.
+    are FP32's. Noise of one rounding for each result makes the floor.
 
     inputs: arrays by the graph's input names, or a .npz file of them; None: random normal numbers, and integers of 0
         and 1, of the graph's shapes, with 2 for an axis without a size: the report says so.

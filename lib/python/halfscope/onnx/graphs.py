@@ -31,7 +31,7 @@ class GraphNode:
     operation: str
     outputs: tuple[str, ...]
     inputs: tuple[str, ...]
-    is_inside: bool  # of a subgraph
+    is_inside: bool  # a subgraph's
     place: tuple[str, int] | None
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Graphs:
     model: onnx.ModelProto
     nodes: list[GraphNode] = field(init=False)
     constants: dict[str, np.ndarray] = field(init=False)  # float ones, initializers and Constant nodes
-    _ranks: dict[str, int] = field(init=False)  # of float tensors; 0 of one that is not known
+    _ranks: dict[str, int] = field(init=False)  # float tensors' ranks; 0: not known
 
     def __post_init__(self) -> None:
         self.nodes = [_node(number, node, inside) for number, (node, inside) in enumerate(_walk(self.model.graph))]
@@ -144,7 +144,7 @@ class _Copy:
         for _, name in results:
             if is_constant or kept:
                 yield from self._change.nodes(name, name + _ROUNDED)
-            else:  # what is read as `name`, by subgraphs and outputs too, is rounded
+            else:  # subgraphs and outputs read `name`, which is rounded
                 yield from self._change.nodes(name + _RAW, name)
                 yield helper.make_node("Identity", [name], [name + _ROUNDED])
 
