@@ -217,6 +217,7 @@ def planted(seed: int, kind: str | None, faults: dict[str, Fault] = FAULTS) -> P
         body[at:at] = ["h = F.layer_norm(h, h.shape[-1:])", *fault]
         at += 1
     init = [line for line, _ in made if line] + [f"self.head = nn.Linear({size}, 3)"]
+    init += [f"self.inner = nn.Linear({size}, {size})"] if any("self.inner" in line for line in fault) else []
     head = HEAD.splitlines() + [f"        {line}" for line in init] + ["", "    def forward(self, h):"]
     first = len(head) + at + 1
     lines = head + [f"        {line}" for line in body] + ["        return self.head(h)", "", ""]

@@ -1,4 +1,4 @@
-"""A region in FP32 whose calls ask for 16 bits themselves: typed, they ask for float32."""
+"""Remedies beside casts that a script makes itself: typed, their types meet as PyTorch wants them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from cast_faults import CASTS as CAST_FAULTS
 from halfscope.torch import diagnose
+from halfscope.torch.doctor.mixed_types import takes_two_types
 from halfscope.torch.doctor.typing_edits import typed
-from typed_remedies import distance, is_near, load, outcome
+from planted_faults import planted
+from typed_remedies import distance, is_near, judge, load, outcome
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 SOURCE = """
@@ -95,3 +98,35 @@ def test_a_tensor_in_fp32_for_a_trial_says_the_type_of_the_format(seed: int, tmp
     first = found.findings[0]
     assert "self.gate(y) * (20 * self.up(y))" in first.code, str(found)
     assert "overflows" in first.why and "x + self.first(x)" not in first.change
+
+
+@pytest.mark.parametrize("own", [torch.float32, torch.float16])
+@pytest.mark.parametrize("kind", CAST_FAULTS)
+def test_no_remedy_drops_a_cast_in_front_of_weights_of_16_bits(kind: str, own: torch.dtype, tmp_path: Path) -> None:
+    for seed in range(3):
+        judged = judge(planted(seed, kind, CAST_FAULTS), tmp_path, own=own)
+        assert judged.works and not judged.is_wrong, f"{judged.why}\n{judged.report}"
+
+
+SQUARE, ROW = (4, 4), (4,)
+SHAPES = {
+    "linear": (SQUARE, SQUARE), "matmul": (SQUARE, SQUARE), "mv": (SQUARE, ROW), "dot": (ROW, ROW),
+    "conv1d": ((1, 4, 4), (4, 4, 1)), "bilinear": (SQUARE, SQUARE, (4, 4, 4)), "prelu": (SQUARE, ROW),
+    "scaled_dot_product_attention": (SQUARE, SQUARE, SQUARE), "add": (SQUARE, SQUARE), "mse_loss": (SQUARE, SQUARE),
+    "outer": (ROW, ROW), "minimum": (SQUARE, SQUARE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("wide", [0, 1])
+def test_calls_of_one_type_are_those_that_pytorch_refuses(name: str, wide: int) -> None:
+    function = getattr(torch.nn.functional, name, None) or getattr(torch, name)
+    operands = [torch.full(shape, float(place == wide)) for place, shape in enumerate(SHAPES[name])]
+    of_types = [each.to(torch.float32 if place == wide else torch.float16) for place, each in enumerate(operands)]
+    try:
+        function(*of_types)
+    except RuntimeError:
+        is_refused = True
+    else:
+        is_refused = False
+    assert takes_two_types(name, tuple(operands), {}, lambda operand: bool(operand.all())) is is_refused

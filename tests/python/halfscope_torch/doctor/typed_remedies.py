@@ -61,11 +61,13 @@ def is_near(errors: tuple[float, float]) -> bool:
     return errors[0] < LOSS and errors[1] < GRADIENT
 
 
-def judge(planted: Planted, folder: Path, seconds: float = 60.0) -> Judged:
+def judge(planted: Planted, folder: Path, seconds: float = 60.0, own: torch.dtype = torch.float32) -> Judged:
+    """own: type of the model and of its inputs, as the script has them."""
     path = folder / f"{planted.kind}_{abs(hash(planted.source))}.py"
     path.write_text(planted.source)
     module = load(path)
-    report = diagnose(module.net, lambda: module.loss(module.net, module.inputs), seconds=seconds)
+    net, inputs = module.net.to(own), module.inputs.to(own)
+    report = diagnose(net, lambda: module.loss(net, inputs), seconds=seconds)
     judged = Judged(planted, report)
     if not report.findings:
         judged.why = "nothing found"

@@ -40,6 +40,7 @@ class CallLog:
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
         # Arguments by which calls that a trial lifts ask for 16 bits; 0 of `half`.
         self.types: dict[CallPlace, int | str] = {}
+        self.mixed: set[CallPlace] = set()  # calls that took FP32 and 16 bits together, which PyTorch refuses
         self.calls: list[Call] = []  # noted ones
         self._at: dict[CallPlace, list[Call]] = {}
         self.writes: dict[int, CallPlace] = {}  # the last one to each storage by a noted call

@@ -14,6 +14,7 @@ from halfscope.torch.doctor.call_casts import cast, set_kind
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.call_names import CASTS, UNCOUNTED, VIEWS, WIDE_INSIDE, has_buffers, is_in_place, name_of
 from halfscope.torch.doctor.calls import Call, CallPlan, EndlessRun
+from halfscope.torch.doctor.mixed_types import MixedTypes, takes_two_types
 from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.rounding_mode import RoundingMode
 from halfscope.torch.doctor.source_text import place_of_call
@@ -63,6 +64,8 @@ class CallMode(TorchFunctionMode):
     def _run(self, call: Call) -> Any:
         lifts = self.plan.lifts(call.place) and not self.log.in_update
         call.args, call.kwargs, asked = self._without_types(call, lifts)
+        if not lifts:
+            self._note_types(call)
         call.args, call.kwargs = self._cast_operands(call, lifts, asked)
         if self.log.count(call.place) > self.plan.most_calls:
             raise EndlessRun
@@ -77,6 +80,18 @@ class CallMode(TorchFunctionMode):
         result = call.result  # which the log may let go
         self.log.add(call)
         return result
+
+    def _note_types(self, call: Call) -> None:
+        """Notes operands of two types that PyTorch refuses; raises MixedTypes where a trial alone makes them."""
+        is_cast = self.blocks.is_on and (call.name in TO_FORMAT or call.name in TO_FP32)
+        if is_cast or self.log.in_update or not takes_two_types(call.name, call.args, call.kwargs, self._is_wide):
+            return
+        if self.plan.mixed is not None and call.place not in self.plan.mixed:
+            raise MixedTypes(call.name)
+        self.log.mixed.add(call.place)
+
+    def _is_wide(self, tensor: torch.Tensor) -> bool:
+        return self.mode.kind_of(tensor) is Numbers.WIDE
 
     def _compute(self, call: Call, asked: Numbers | None, lifts: bool) -> None:
         change = self.plan.changes.get(call.place)

@@ -59,6 +59,7 @@ class CallPlan:
 
     region: frozenset[CallPlace] | None = frozenset()  # None: every call
     changes: dict[CallPlace, Change] = field(default_factory=dict)
+    mixed: frozenset[CallPlace] | None = None  # calls that may take FP32 and 16 bits together; None: every call
     most_calls: int = 10**7
 
     def lifts(self, place: CallPlace) -> bool:
