@@ -301,4 +301,4 @@ def test_progress_is_told_after_some_seconds(capsys: pytest.CaptureFixture, monk
     model, step, _ = victims.rms_squares()
     diagnose(model, step)
     lines = capsys.readouterr().err.splitlines()
-    assert lines and lines[0].startswith("diagnose: 1 run, 0 of 60 s: ")
+    assert lines and lines[0].startswith("diagnose: 0 runs, 0 of 60 s: ")

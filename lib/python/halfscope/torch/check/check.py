@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,10 +17,13 @@ from halfscope.torch.check.notebook import Notebook, Rank
 from halfscope.torch.check.own_steps import run_twice
 from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
+from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
 from halfscope.torch.words import counted, number
 
+_LEAST = 0.5  # share of the seconds that the search has, however long the looks before it took
+_SCALE_RUNS = 3  # that a trial makes at least: FP32, noise, the format
 _LATE = {UNHEALED: Rank.UNHEALED, ROUND_OFF: Rank.UNHEALED}
 
 
@@ -46,12 +48,13 @@ def check(
     optimizer: one or several; by default those that `loss` can reach and that have weights of the model.
     format: "fp16", "bf16" or another format, in which all of the step is computed, as after `model.half()`; "autocast"
         or "autocast_bf16": as within torch.autocast. A step that asks for 16 bits itself is computed as it asks.
-    seconds: of the search for remedies; then what is known by then is told, as after Ctrl-C.
+    seconds: of the check; the search for remedies has half of them at least. A run that by the time of earlier ones
+        would end later is not begun; then what is known is told, as after Ctrl-C, and what was not tried.
 
     Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format.
     """
     subject = subject_of(model, loss, optimizer, format)
-    course = _Course(subject, time.monotonic() + seconds)
+    course = _Course(subject, Progress(seconds))
     try:
         return course.report()
     finally:
@@ -61,15 +64,11 @@ def check(
 class _Course:
     """The looks of a check, one after the other."""
 
-    def __init__(self, subject: Subject, until: float) -> None:
-        self._subject, self._until, self._notes = subject, until, Notebook()
+    def __init__(self, subject: Subject, progress: Progress) -> None:
+        self._subject, self._progress, self._notes = subject, progress, Notebook()
         self._exact: Fp32Step | None = None
         self._found: Diagnosis | None = None
         self._has_updates = False
-
-    @property
-    def _seconds(self) -> float:
-        return max(1.0, self._until - time.monotonic())
 
     def report(self) -> Report:
         notes = self._notes
@@ -109,9 +108,11 @@ class _Course:
         self._exact = run_in_fp32(self._subject)
 
     def _look_for_remedies(self) -> None:
-        self._found = examine(self._subject, self._seconds)
+        self._found = examine(self._subject, self._progress.part(_LEAST * self._progress.seconds))
         if self._found.is_stopped:
-            self._until = time.monotonic()
+            self._progress.stop()
+        if self._found.untried:
+            self._notes.unseen.append(("search", self._found.untried.rstrip(".")))
         for finding in findings_of(self._found):
             self._notes.add(_LATE.get(finding.kind, Rank.FAULT), [finding])
         self._notes.looked.append(("step", self._found.about.rpartition("Looked at: ")[2].rstrip(".")))
@@ -124,7 +125,8 @@ class _Course:
         first = next((finding for _, finding in notes.findings if finding.kind == SCALE), None)
         if not wants_scale(self._subject, advice) and (first is None or advice.recommended_scale_log2 is None):
             return
-        trial = tried(self._subject, advice, self._seconds)
+        is_late = not self._progress.has_time(_SCALE_RUNS)
+        trial = tried(self._subject, advice, None if is_late else self._progress.part())
         if trial.is_healed:  # so that no other change of the step is needed
             notes.findings = [entry for entry in notes.findings if entry[0] not in (Rank.FAULT, Rank.UNHEALED)]
         if trial.is_healed or first is None:

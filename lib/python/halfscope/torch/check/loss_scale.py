@@ -46,10 +46,10 @@ class ScaleTrial:
     is_healed: bool
 
 
-def tried(subject: Subject, advice: ScaleAdvice, seconds: float) -> ScaleTrial:
-    """Computes the step at the advised scale, where it can be set from outside."""
+def tried(subject: Subject, advice: ScaleAdvice, progress: Progress | None) -> ScaleTrial:
+    """Computes the step at the advised scale, where it can be set from outside. progress: None without the time."""
     finding, log2 = advice.report.findings[0], advice.recommended_scale_log2
-    alarms = None if log2 is None else _alarms_at(subject, 2.0**log2, seconds)
+    alarms = None if log2 is None or progress is None else _alarms_at(subject, 2.0**log2, progress)
     words = _UNTRIED if alarms is None or log2 is None else _words(alarms, log2)
     return ScaleTrial(replace(finding, sure="; ".join(filter(None, [words, finding.sure]))), alarms == [])
 
@@ -68,7 +68,7 @@ def _words(alarms: list[Alarm], log2: int) -> str:
     return f"tried at 2^{log2}: not healed by it alone ({', '.join(named[:3])}{'...' if len(named) > 3 else ''})"
 
 
-def _alarms_at(subject: Subject, scale: float, seconds: float) -> list[Alarm] | None:
+def _alarms_at(subject: Subject, scale: float, progress: Progress) -> list[Alarm] | None:
     """None where the scale of the step cannot be changed from outside."""
     if subject.makes_backward and not isinstance(subject.scaler, torch.amp.GradScaler):
         return None
@@ -76,7 +76,7 @@ def _alarms_at(subject: Subject, scale: float, seconds: float) -> list[Alarm] | 
     if scaler is not None:
         subject.closure.prepare = lambda: scaler.load_state_dict({**scaler.state_dict(), "scale": scale})
     try:
-        about = Examination(subject.program(1.0 if scaler is not None else scale), Progress(seconds))
+        about = Examination(subject.program(1.0 if scaler is not None else scale), progress)
         about.begin()
         about.look()
         return about.alarms

@@ -7,6 +7,7 @@ from dataclasses import replace
 from halfscope.reporting import Finding
 from halfscope.torch.check.subject import Subject
 from halfscope.torch.doctor.find_remedy import find_remedy
+from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.report import Diagnosis
 
 SCALE = "loss scale"
@@ -14,8 +15,8 @@ UNHEALED = "unhealed"
 ROUND_OFF = "round-off"
 
 
-def examine(subject: Subject, seconds: float) -> Diagnosis:
-    return find_remedy(subject.program(1.0), seconds)
+def examine(subject: Subject, progress: Progress) -> Diagnosis:
+    return find_remedy(subject.program(1.0), progress)
 
 
 def is_healed(found: Diagnosis) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from halfscope.torch.counts.ranks import is_fully_sharded
 from halfscope.torch.diagnose.facts import with_facts
 from halfscope.torch.diagnose.observed import observed
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of, searched_format
+from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.emulation import check_model
@@ -53,7 +55,8 @@ def diagnose(
     order: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
     attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores; emulated as a policy is.
     quick: three runs of the step: whether it is healthy, and the first call that is not finite.
-    seconds: of the search; then what is known by then is told, as after Ctrl-C.
+    seconds: of the search. A run that by the time of earlier ones would end later is not begun; then what is known is
+        told, as after Ctrl-C, and what was not tried. FP32's run and the format's are always made.
 
     Raises what `emulate` does.
     """
@@ -67,5 +70,10 @@ def diagnose(
     if not is_searched or is_fully_sharded(model):
         return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
-    report = find_remedy(program, seconds, quick)
-    return report if quick or report.is_stopped else with_facts(report, program)
+    progress = Progress(seconds)
+    report = find_remedy(program, progress, quick)
+    if quick or report.is_stopped:
+        return report
+    if not progress.has_time(purpose="what no outcome shows, in an emulated step"):
+        return replace(report, untried=progress.untried_words)
+    return with_facts(report, program)

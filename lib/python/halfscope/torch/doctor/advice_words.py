@@ -151,7 +151,9 @@ def _region_words(course: Course) -> str:
 def _autocast_words(about: Examination) -> str:
     """Whether the step that fails in the format is healthy within torch.autocast."""
     program = about.program
-    if about.quick or about.progress.is_spent or not program.is_plain or program.format.name not in TYPES:
+    if about.quick or not program.is_plain or program.format.name not in TYPES:
+        return ""
+    if not about.progress.has_time(purpose="the step within torch.autocast"):
         return ""
     other = replace(program, under_autocast=True, is_plain=False)
     try:

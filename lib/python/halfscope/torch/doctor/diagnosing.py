@@ -20,6 +20,7 @@ from halfscope.torch.doctor.typing_edits import Edit
 from halfscope.torch.words import listed
 
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
+_REGION, _REMEDIES, _IN_FP32 = "the calls that FP32 heals", "remedies", "state in FP32"
 _SHORT = 6  # calls, a short region also in a small step
 _NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
 _FEW_LINES = 3  # whatever share of the calls they hold
@@ -47,6 +48,7 @@ class Course:
     is_unhealed: bool = False
     is_out_of_time: bool = False
     tried: int = 0
+    _begun: set[str] = field(default_factory=set)  # parts of the search
 
     def search(self) -> None:
         """Fills in what heals the step, until its time is over or Ctrl-C ends it."""
@@ -54,12 +56,23 @@ class Course:
             self._search()
         except OutOfTime:
             self.is_out_of_time = True
+            self._leave_out()
         except KeyboardInterrupt:
             self.is_out_of_time = True
             self.about.progress.stop()
         self.about.end_search()
         if self.is_unhealed and not self.remedies and self.is_only_amplified:
             self.is_spread = True
+
+    def _leave_out(self) -> None:
+        """Names the parts of the search that were not begun."""
+        for part in (_REGION, _REMEDIES):
+            if part not in self._begun:
+                self.about.progress.leave_out(part)
+
+    def _begin(self, part: str) -> None:
+        self.about.progress.doing = part
+        self._begun.add(part)
 
     def _search(self) -> None:
         if not self.is_only_amplified and self._is_of_gradients() and self._scale():
@@ -83,7 +96,7 @@ class Course:
         return bool(self.remedies)
 
     def _heal_groups(self, region: Region) -> None:
-        self.about.progress.doing = "remedies"
+        self._begin(_REMEDIES)
         groups = [Group(self.about, places) for places in groups_of(region.needed, self.about.narrow.log)]
         reach = frozenset(number for group in groups for number in group.reach())
         decisions = {alarm.distance.place for alarm in self.about.alarms if alarm.distance.place is not None}
@@ -97,7 +110,7 @@ class Course:
             self.remedies.insert(0, self._remedy(together, ()))
 
     def _in_region(self, base: Trial) -> bool:
-        self.about.progress.doing = "the calls that FP32 heals"
+        self._begin(_REGION)
         region = shortest_region(self.about, base)
         if region is not None:
             self.region, self.base = region, base
@@ -107,6 +120,7 @@ class Course:
         """Whether state in FP32 heals the step with every call in the format."""
         if not base.keeps_state or not self._has_state():
             return False
+        self._begin(_IN_FP32)
         self.tried += 1
         if not self.about.heals(base):
             return False
@@ -117,6 +131,7 @@ class Course:
         """Lost changes of state, which noise beside a state in FP32 does not make, whatever becomes of the rest."""
         if not self._has_state() or all(alarm.reason != "change" for alarm in self.about.alarms):
             return
+        self._begin(_IN_FP32)
         self.tried += 1
         run = self.about.run(_STATE)
         left = [] if run is None else self.about.floor.alarms(run.outcome, self.about.exact.outcome)
@@ -170,6 +185,7 @@ class Course:
 
     def _has_no_short_region(self) -> bool:
         """Whether neither a third of the calls, one behind the other, nor a few lines heal the step in FP32."""
+        self._begin(_REGION)
         places = self.about.places
         size = max(_SHORT, round(_NO_LINE * len(places)))
         starts = range(0, max(1, len(places) - size + 1), max(1, size // 2))
@@ -186,7 +202,7 @@ class Course:
 
     def _scale(self) -> bool:
         """Whether another loss scale heals the step; a format of FP32's range needs none."""
-        self.about.progress.doing = "loss scales"
+        self._begin("loss scales")
         for scale in () if self.about.program.format.has_range_of_fp32 else _SCALES:
             candidate = Candidate("loss scale", "", Trial(scale=scale))
             if scale <= self.about.program.scale:

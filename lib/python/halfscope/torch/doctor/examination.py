@@ -17,6 +17,7 @@ from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.source_text import CallPlace
 
 _LUCK_SEEDS = (1, 1001)  # a failure is to be one again on inputs that each makes slightly smaller
+_NOISE = "noise that may explain an error"
 _MORE_CALLS = 4  # times as many as in the first run make a run endless
 
 
@@ -43,7 +44,7 @@ class Examination:
     _floor_of_smaller: Floor | None = None
 
     def begin(self) -> None:
-        self.exact = self.program.run(Trial(is_exact=True))
+        self.exact = self.made(Trial(is_exact=True))
         types = self.program.own_types | self.exact.narrow_types
         if types:
             self.program.run_as_it_is(types)
@@ -68,9 +69,11 @@ class Examination:
     def keep(self, calls: Kept) -> None:
         """Has these calls in the format at hand, with operands and results.
 
-        A step has no memory for the operands of all its calls.
+        A step has no memory for the operands of all its calls. Raises OutOfTime where that takes a run too long.
         """
         if (self._kept | calls) != self._kept:
+            if not self.progress.has_time():
+                raise OutOfTime
             self._run_keeping(self._kept | calls)
             if self.alarms:
                 self.narrow.outcome.gradients.clear()
@@ -88,7 +91,7 @@ class Examination:
         """A script that refuses tensors of the format's type, as some detectors do, runs again without that type."""
         self.first = FirstNotFinite()
         try:
-            return self.program.run(trial, self.first)
+            return self.made(trial, self.first)
         except Exception as error:
             if self.program.refusal:
                 raise
@@ -97,11 +100,11 @@ class Examination:
 
     def _tolerant_run(self, trial: Trial) -> Run | None:
         """None of a run that ends with an error, as where noise leaves a function's domain, or that comes too late."""
-        if self.floor.errors and self.progress.is_spent:
+        needed = 1 if hasattr(self, "narrow") else 2  # the format's own run comes behind noise
+        if not self.progress.has_time(needed, _NOISE):
             return None
-        self.progress.tell(self.program.runs)
         try:
-            return self.program.run(trial)
+            return self.made(trial)
         except Exception:
             return None
 
@@ -142,18 +145,24 @@ class Examination:
     def _first_number(self, places: Set[CallPlace | None]) -> int | None:
         return next((number for number, place in enumerate(self.places) if place in places), None)
 
+    def made(
+        self, trial: Trial, see: FirstNotFinite | None = None, after_call: Callable[[Call], None] | None = None
+    ) -> Run:
+        """A run whose time the next ones are judged by."""
+        with self.progress.run(self.program.runs):
+            return self.program.run(trial, see, after_call)
+
     def run(self, trial: Trial, after_call: Callable[[Call], None] | None = None) -> Run | None:
         """A run in the format with changes; None where these make it endless or end it with an error.
 
         PyTorch's error at FP32 that meets weights of 16 bits is one, unless the step without changes has it too.
         """
-        if self.progress.is_spent:
+        if not self.progress.has_time():
             raise OutOfTime
-        self.progress.tell(self.program.runs)
         mixed = None if trial.is_exact else frozenset(self.narrow.log.mixed)
         plan = replace(trial.calls, mixed=mixed, most_calls=_MORE_CALLS * self.floor.calls + 100)
         try:
-            return self.program.run(replace(trial, calls=plan), after_call=after_call)
+            return self.made(replace(trial, calls=plan), after_call=after_call)
         except EndlessRun:
             return None
         except Exception:  # a change that the step does not bear heals nothing

@@ -43,20 +43,22 @@ def program_of(model: torch.nn.Module, loss: Callable[[], Any], name: str, optim
     return Program(model, loss, optimizers, Format.of(_format_name(name)), scale, under, not under)
 
 
-def find_remedy(program: Program, seconds: float = 60.0, quick: bool = False) -> Diagnosis:
+def find_remedy(program: Program, progress: Progress, quick: bool = False) -> Diagnosis:
     """Runs a step in FP32 and in a format, and, where they part, again and again with changes, until one heals it.
 
     A remedy is told if the step with it was FP32's but for round-off, in its loss, results, gradients, changes and
     decisions, if FP32's own step stayed as it was, and if both held again on slightly smaller inputs. Ctrl-C ends the
     search, and what is known by then is told.
     """
-    about = Examination(program, Progress(seconds), quick)
+    about = Examination(program, progress, quick)
     try:
         report = _examined(about)
     finally:
-        about.progress.end()
+        progress.end()
     losses = [getattr(about, name).outcome.loss if hasattr(about, name) else None for name in ("narrow", "exact")]
-    return replace(report, loss=losses[0], loss_in_fp32=losses[1], is_stopped=about.progress.is_stopped)
+    return replace(
+        report, loss=losses[0], loss_in_fp32=losses[1], is_stopped=progress.is_stopped, untried=progress.untried_words
+    )
 
 
 def _examined(about: Examination) -> Diagnosis:
@@ -72,7 +74,7 @@ def _examined(about: Examination) -> Diagnosis:
         decisions = "" if about.quick else other_decisions(about)
         notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
         return Diagnosis(about=extent(about), notes=notes, runs=program.runs)
-    if about.progress.is_spent and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
+    if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")
     course = Course(about)
     if not about.quick:

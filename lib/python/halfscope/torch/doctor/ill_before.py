@@ -41,7 +41,7 @@ def beyond_range(program: Program) -> str:
 def in_fp32(about: Examination) -> Advice:
     """The first operations that are not finite in FP32 either."""
     first = FirstNotFinite()
-    log = about.program.run(Trial(is_exact=True, keeps=Kept()), first).log
+    log = about.made(Trial(is_exact=True, keeps=Kept()), first).log
     origins = first.origins
     call = origins[0].call(log) if origins else None
     causes = [] if call is None or origins[0].is_backward else causes_of([call], about.program.format)

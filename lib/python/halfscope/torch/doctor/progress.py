@@ -4,31 +4,70 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from halfscope.torch.words import counted
+from halfscope.torch.words import counted, listed
 
 _QUIET, _EVERY = 5.0, 10.0  # seconds before the first line, and between lines that stay
+_LAST = 4  # runs by whose time that of the next one is known
 
 
 @dataclass
 class Progress:
-    """Seconds of a search and its budget. doing: what is looked for."""
+    """Seconds of a search, and time of its runs: one that will not end in time is not begun. doing: what is looked for.
+
+    is_cut: a run was not begun.
+    """
 
     seconds: float
-    began: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
     doing: str = "the step in the format and in FP32"
     is_stopped: bool = False  # by Ctrl-C
+    is_cut: bool = False
+    untried: list[str] = field(default_factory=list)  # for want of time
+    began: float = field(init=False)
+    _took: deque[float] = field(default_factory=lambda: deque(maxlen=_LAST))
     _told: float = 0.0
     _shows: bool = False  # a status line stands on the terminal
 
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self.began
+    def __post_init__(self) -> None:
+        self.began = self.clock()
 
     @property
-    def is_spent(self) -> bool:
-        return self.elapsed > self.seconds
+    def elapsed(self) -> float:
+        return self.clock() - self.began
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest of the last runs."""
+        return max(self._took, default=0.0)
+
+    def part(self, least: float = 0.0) -> Progress:
+        """The seconds that are left, but at least these, for a part that knows the time of earlier runs."""
+        return Progress(max(self.seconds - self.elapsed, least), self.clock, _took=self._took)
+
+    @contextmanager
+    def run(self, runs: int) -> Iterator[None]:
+        """Around each run. A run that ends with an error tells nothing of the others' time."""
+        self.tell(runs)
+        began = self.clock()
+        yield
+        self._took.append(self.clock() - began)
+
+    def has_time(self, runs: int = 1, purpose: str = "") -> bool:
+        """Whether so many more runs end in time. purpose: what is not tried without them; empty: `doing`."""
+        if self.elapsed + runs * self.longest <= self.seconds:
+            return True
+        self.is_cut = True
+        self.leave_out(purpose or self.doing)
+        return False
+
+    def leave_out(self, purpose: str) -> None:
+        if purpose not in self.untried:
+            self.untried.append(purpose)
 
     def stop(self) -> None:
         """Ctrl-C: what is known by now is told."""
@@ -37,7 +76,15 @@ class Progress:
     @property
     def ending(self) -> str:
         """A clause on a search that did not come to its end."""
-        return f"the search ended after {self.seconds:.3g} s{', by Ctrl-C' * self.is_stopped}"
+        return f"the search ended after {min(self.elapsed, self.seconds):.3g} s{', by Ctrl-C' * self.is_stopped}"
+
+    @property
+    def untried_words(self) -> str:
+        """A sentence on what there was no time for; empty where there was, and after Ctrl-C."""
+        if self.is_stopped or not self.untried:
+            return ""
+        spent, one = min(self.elapsed, self.seconds), self.longest
+        return f"Not tried, after {spent:.3g} of {self.seconds:.3g} s, with {one:.2g} s a run: {listed(self.untried)}."
 
     def tell(self, runs: int) -> None:
         """Called before each run."""

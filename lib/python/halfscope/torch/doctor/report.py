@@ -31,7 +31,8 @@ class Diagnosis(Report):
     """Result of `diagnose`: findings in the order of the step; `str` of it is the text.
 
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
-    round-off that no line explains. is_stopped: whether Ctrl-C ended the search.
+    round-off that no line explains. is_stopped: whether Ctrl-C ended the search. untried: a sentence on what there was
+    no time for.
     """
 
     kind: str = "diagnose"
@@ -42,6 +43,7 @@ class Diagnosis(Report):
     loss: float | None = None
     loss_in_fp32: float | None = None
     is_stopped: bool = False
+    untried: str = ""
 
     @property
     def is_healthy(self) -> bool:
@@ -49,7 +51,7 @@ class Diagnosis(Report):
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict("\n\n".join(filter(None, [*map(str, self.findings), self.spread, *self.notes])))
+        return Verdict("\n\n".join(filter(None, [*map(str, self.findings), self.spread, *self.notes, self.untried])))
 
     @property
     def fault(self) -> Fault | None:

@@ -18,11 +18,11 @@ from halfscope.torch.doctor.source_text import CallPlace
 def tie_words(about: Examination, choices: Iterable[Distance]) -> dict[CallPlace, str]:
     """A clause for each place at which the format decides otherwise. One more run in FP32 keeps their operands."""
     wanted = [choice.place for choice in choices if choice.place is not None]
-    if not wanted or about.progress.is_spent:
+    if not wanted or not about.progress.has_time(2, "how near the ties are"):
         return {}
     kept = Kept(places=frozenset(wanted))
     about.keep(kept)
-    exact = about.program.run(Trial(is_exact=True, keeps=kept))
+    exact = about.made(Trial(is_exact=True, keeps=kept))
     clauses = {place: _words(place, about.narrow, exact) for place in wanted}
     return {place: words for place, words in clauses.items() if words}
 
