@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 def listed(names: Iterable[str]) -> str:
@@ -29,3 +30,9 @@ def called(name: str) -> str:
 def percent(share: float) -> str:
     """12.5 %."""
     return f"{100 * share:.1f} %"
+
+
+def unknown_name(given: str, names: Iterable[str]) -> str:
+    """Words of a refusal: a module that the model does not have, and names near it."""
+    near = get_close_matches(given, filter(None, names), n=3, cutoff=0.5)
+    return f"the model has no module '{given}'" + (f"; near it: {', '.join(near)}" if near else "")

@@ -12,6 +12,7 @@ from halfscope.old_words import without_old_arguments
 from halfscope.torch.counts.ranks import is_fully_sharded
 from halfscope.torch.diagnose.facts import with_facts
 from halfscope.torch.diagnose.observed import observed
+from halfscope.torch.doctor.chosen_modules import chosen_modules
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of, searched_format
 from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.report import Diagnosis
@@ -34,6 +35,7 @@ def diagnose(
     attention: str = "fused",
     quick: bool = False,
     seconds: float = 60.0,
+    only: str | Iterable[str] | None = None,
 ) -> Diagnosis:
     """Runs a step in FP32 and in a format, and, where they part, again and again with changes, until one heals it.
 
@@ -57,8 +59,11 @@ def diagnose(
     quick: three runs of the step: whether it is healthy, and the first call that is not finite.
     seconds: of the search. A run that by the time of earlier ones would end later is not begun; then what is known is
         told, as after Ctrl-C, and what was not tried. FP32's run and the format's are always made.
+    only: patterns, as in a shell, of modules' names: "layers.17". The search for a cause looks at the calls of these,
+        and of the modules in them, alone: it takes fewer runs, and says what was not tried. The step is judged whole;
+        a change of a line that other modules share is tried in all of them, as typing does it.
 
-    Raises what `emulate` does.
+    Raises what `emulate` does, and ValueError for a name in `only` that no module has.
     """
     if not callable(loss_or_step):
         name = type(loss_or_step).__name__
@@ -67,12 +72,15 @@ def diagnose(
     parse_attention(attention)
     trainee = Trainee(model, optimizers_of(optimizer, "diagnose"))
     is_searched = searched_format(format) is not None and order is None and attention == "fused"
+    if only is not None and (quick or not is_searched or is_fully_sharded(model)):
+        raise ValueError("diagnose: only= narrows a search, and quick=True, a policy and a sharded model have none")
     if not is_searched or is_fully_sharded(model):
         return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
+    program.only = None if only is None else chosen_modules(model, only)
     progress = Progress(seconds)
     report = find_remedy(program, progress, quick)
-    if quick or report.is_stopped:
+    if quick or only is not None or report.is_stopped:
         return report
     if not progress.has_time(purpose="what no outcome shows, in an emulated step"):
         return replace(report, untried=progress.untried_words)

@@ -41,17 +41,35 @@ def told(about: Examination, course: Course) -> Diagnosis:
     ]
     spread = ""
     if course.is_spread:
-        spread = (
-            f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
-            "tried heals it: there is no line to change; train in FP32, or with larger batches."
-        )
+        spread = _spread_words(about, harm)
     elif course.is_unhealed or not findings:
         findings.append(_cause_alone(about, course, harm))
-    notes = tuple(filter(None, [beyond_range(about.program), _autocast_words(about), refused(about.program)]))
+    notes = tuple(
+        filter(None, [_only_words(about), beyond_range(about.program), _autocast_words(about), refused(about.program)])
+    )
     return Diagnosis(
         findings=tuple(findings), about=extent(about), alarms=tuple(about.alarms), notes=notes, spread=spread,
         runs=about.program.runs,
     )  # fmt: skip
+
+
+def _spread_words(about: Examination, harm: str) -> str:
+    if about.program.only is not None:
+        return f"Round-off is amplified: {harm}. No line of {about.program.only} that was tried heals it."
+    return (
+        f"Round-off is amplified over many of the {counted(len(about.places), 'call')}: {harm}. No line that was "
+        "tried heals it: there is no line to change; train in FP32, or with larger batches."
+    )
+
+
+def _only_words(about: Examination) -> str:
+    """A sentence on a search that was narrowed to some modules; empty of another one."""
+    if about.program.only is None:
+        return ""
+    return (
+        f"Looked for the cause in {counted(len(about.places), 'call')} of {about.program.only} alone: other modules, "
+        "what stands outside of modules, loss scales and state in FP32 were not tried."
+    )
 
 
 def undecided(about: Examination, missing: str) -> Diagnosis:
@@ -127,16 +145,18 @@ def _cause_alone(about: Examination, course: Course, harm: str) -> Advice:
     elif course.is_out_of_time:
         sure = f"{about.progress.ending}: {_region_words(course)}; seconds= gives it more"
     else:
-        sure = _unhealed_words(course)
+        sure = _unhealed_words(about, course)
     place = None if call is None else call.place
     return Advice("", words[0] if words else "the format spoils this step", harm, sure, **placed(place))
 
 
-def _unhealed_words(course: Course) -> str:
+def _unhealed_words(about: Examination, course: Course) -> str:
     """A region that heals the step as it is was not accepted on slightly smaller inputs."""
     changes = f", {counted(course.tried, 'change')}" if course.tried else ""
     if course.region is None:
         kinds = "FP32 in all calls, in inputs, weights and state, other loss scales"
+        if about.program.only is not None:
+            kinds = f"FP32 in all calls of {about.program.only}, in inputs and weights that these take"
         return f"nothing that was tried heals this: {kinds}{changes}"
     return f"{_region_words(course)} on these inputs; nothing that was tried heals slightly smaller ones too{changes}"
 

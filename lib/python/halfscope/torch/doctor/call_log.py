@@ -30,17 +30,19 @@ class CallLog:
         names: dict[int, str],
         near: int = 0,
         kept: Kept | None = None,
+        chosen: frozenset[int] = frozenset(),
     ) -> None:
         """state: storages of weights, buffers and optimizers. names: of modules by their id.
 
         near: number of the last calls whose operands and results are at hand. kept: calls that keep theirs; None: no
-        call is noted.
+        call is noted. chosen: modules, by their id, whose calls are told apart.
         """
         self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
         self.casts: dict[tuple[CallPlace, int | str], Numbers] = {}
         # Arguments by which calls that a trial lifts ask for 16 bits; 0 of `half`.
         self.types: dict[CallPlace, int | str] = {}
         self.mixed: set[CallPlace] = set()  # calls that took FP32 and 16 bits together, which PyTorch refuses
+        self.of_chosen: set[CallPlace] = set()  # noted calls of chosen modules, and of modules in them
         self.calls: list[Call] = []  # noted ones
         self._at: dict[CallPlace, list[Call]] = {}
         self.writes: dict[int, CallPlace] = {}  # the last one to each storage by a noted call
@@ -52,6 +54,7 @@ class CallLog:
         # With a storage's reference: while it is held no other storage has its identity.
         self._makers: dict[tuple, tuple[Call, StorageWeakRef]] = {}
         self._state, self._names, self._near, self._kept = state, names, near, kept
+        self._chosen = chosen
         self._count, self._keeps_latest = 0, False
         self._turns: Counter[CallPlace] = Counter()
         self._latest: deque[Call] = deque()  # whose operands go with the calls behind them
@@ -88,6 +91,8 @@ class CallLog:
         given = tensors_in((call.args, call.kwargs))
         makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(_identity(tensor)))}
         call.makers = tuple(makers.values())
+        if any(id(module) in self._chosen for module in self.modules):
+            self.of_chosen.add(call.place)
         if is_view:
             return
         call.has_floats = bool(floats_in((given, call.result)))

@@ -75,6 +75,9 @@ class Course:
         self._begun.add(part)
 
     def _search(self) -> None:
+        if self.about.program.only is not None:
+            self._search_chosen()
+            return
         if not self.is_only_amplified and self._is_of_gradients() and self._scale():
             return
         if self._is_of_state() and self._heals_alone(_STATE):
@@ -85,6 +88,13 @@ class Course:
             return
         if not any(self._heals_beside(base) for base in _BASES):
             self.is_unhealed = not self._scale()
+
+    def _search_chosen(self) -> None:
+        """The calls of some modules alone: a loss scale, and state in FP32, are changes of the whole step."""
+        if self.is_only_amplified and self._has_no_short_region():
+            self.is_spread = True
+        elif not any(self._heals_beside(base) for base in _BASES_OF_CALLS):
+            self.is_unhealed = True
 
     def _heals_beside(self, base: Trial) -> bool:
         """Whether a change is accepted beside inputs, weights or state in FP32."""
@@ -191,7 +201,8 @@ class Course:
         starts = range(0, max(1, len(places) - size + 1), max(1, size // 2))
         windows = [frozenset(places[start : start + size]) for start in starts]
         windows.append(frozenset(places[-size:]))
-        bases = (_BASES[0], _BASES[-1])
+        every = _BASES if self.about.program.only is None else _BASES_OF_CALLS
+        bases = (every[0], every[-1])
         if any(self.about.heals(self.about.region(window, base)) for base in bases for window in windows):
             return False
         return not any(self._is_of_few_lines(shortest_span(self.about, base)) for base in bases)
@@ -243,3 +254,4 @@ class Course:
 _KEEP_STATE = "keep weights, buffers and the optimizer's state in FP32: model.float(), and torch.autocast around it"
 _STATE = Trial(lifts_weights=True, keeps_state=True)
 _BASES = (Trial(), Trial(lifts_inputs=True), _STATE, replace(_STATE, lifts_inputs=True))
+_BASES_OF_CALLS = tuple(replace(base, keeps_state=False) for base in _BASES)

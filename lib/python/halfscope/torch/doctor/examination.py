@@ -127,9 +127,16 @@ class Examination:
 
     @cached_property
     def places(self) -> list[CallPlace]:
-        """Places of the calls in the format that take or make floating numbers, in the order of the first ones."""
+        """Places of the calls in the format that take or make floating numbers, in the order of the first ones.
+
+        A search that is narrowed to modules has the places of their calls alone.
+        """
         with_floats = {call.place for call in self.narrow.log.calls if call.has_floats}
-        return [place for place in self.narrow.log.places if place in with_floats]
+        return [place for place in self.narrow.log.places if place in with_floats and self.is_sought(place)]
+
+    def is_sought(self, place: CallPlace) -> bool:
+        """Whether a call may be the cause: each, or those of the modules that the search is narrowed to."""
+        return self.program.only is None or place in self.narrow.log.of_chosen
 
     @cached_property
     def first_infinite(self) -> int | None:
@@ -175,6 +182,10 @@ class Examination:
             run = self.run(trial)
             self._answers[key] = run is not None and self.floor.is_healed(run.outcome, self.exact.outcome)
         return self._answers[key]
+
+    def every_call(self, base: Trial) -> Trial:
+        """The trial with all calls in FP32 that may be the cause."""
+        return self.region(None if self.program.only is None else frozenset(self.places), base)
 
     def region(self, places: frozenset[CallPlace] | None, base: Trial | None = None) -> Trial:
         """The trial with these calls in FP32; None: with all of them."""

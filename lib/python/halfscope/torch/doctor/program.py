@@ -15,6 +15,7 @@ from halfscope.torch.doctor.autocast_calls import NARROW_TYPES, AutocastBlocks
 from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.call_mode import CallMode
 from halfscope.torch.doctor.calls import Call, CallPlan, Kept
+from halfscope.torch.doctor.chosen_modules import ChosenModules
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.kept_state import kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
@@ -67,6 +68,7 @@ class Program:
     scale: float = 1.0
     under_autocast: bool = False  # the whole step, though its script has no block of torch.autocast
     is_plain: bool = True  # as after model.half(); else what the script asks for alone has 16 bits
+    only: ChosenModules | None = None  # to whose calls the search for a cause is narrowed
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
     _names: dict[int, str] = field(default_factory=dict)  # names by storage of tensors that are not the model's
@@ -91,7 +93,8 @@ class Program:
         is_rounded = not trial.is_exact
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
-        log = CallLog(self._state_keys(), self.names, _NEAR if trial.calls.changes else 0, trial.keeps)
+        chosen = frozenset() if self.only is None else self.only.ids
+        log = CallLog(self._state_keys(), self.names, _NEAR if trial.calls.changes else 0, trial.keeps, chosen)
         adopt = partial(self._adopt, trial=trial, log=log)
         mode = RoundingMode(rounder, default, adopt, self._restored_keys())
         mode.see = see

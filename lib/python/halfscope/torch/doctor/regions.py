@@ -41,7 +41,7 @@ def shortest_span(about: Examination, base: Trial) -> list[CallPlace]:
 
     if alone is not None and heals(alone, alone):
         return [places[alone]]
-    if not about.heals(about.region(None, base)):
+    if not places or not about.heals(about.every_call(base)):
         return []
     end = len(places) - 1
     last = _smallest(0, end, lambda at: heals(0, at), near)

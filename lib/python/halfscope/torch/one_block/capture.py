@@ -6,7 +6,6 @@ import sys
 import warnings
 from copy import copy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch.distributed as dist
 from halfscope.torch.one_block.block_dump import BlockDump, check_writable, saved
 from halfscope.torch.private import at_end_of_backward_pass, attention_of, is_compiled, without_modes
 from halfscope.torch.weak_hooks import WeakHook
-from halfscope.torch.words import counted, listed
+from halfscope.torch.words import counted, listed, unknown_name
 
 _WRAPPERS = ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 _WAITING: set[_Waiting] = set()  # keeps alive what hooks refer to: a script need not keep the result of `capture`
@@ -106,12 +105,6 @@ def _chosen(names: dict[str, torch.nn.Module], given: str) -> dict[str, torch.nn
         raise ValueError(f"capture: {unknown_name(given, names)}")
     outer = min(name.count(".") for name in fits)
     return {name: names[name] for name in fits if name.count(".") == outer}
-
-
-def unknown_name(given: str, names: Any) -> str:
-    """Words of a refusal: a module that the model does not have, and names near it."""
-    near = get_close_matches(given, filter(None, names), n=3, cutoff=0.5)
-    return f"the model has no module '{given}'" + (f"; near it: {', '.join(near)}" if near else "")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.one_block.capture import unknown_name
 from halfscope.torch.private import compute_buffers, set_attention, tied_weight
+from halfscope.torch.words import unknown_name
 
 _ONE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 

@@ -59,7 +59,7 @@ class Group:
         order = self.about.places
         last = max((order.index(place) for place in self.places if place in order), default=-1)
         found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
-        return list({call.place: call for call in found}.values())
+        return list({call.place: call for call in found if self.about.is_sought(call.place)}.values())
 
     def reach(self) -> set[int]:
         """Numbers of all calls whose operands a change, or the words of a cause, may ask for."""
