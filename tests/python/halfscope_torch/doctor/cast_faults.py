@@ -59,6 +59,27 @@ def _softplus(rng: random.Random) -> list[str]:
     return [f"h = self.inner(torch.log(1 + torch.exp(h.float() + {a}).to(h.dtype)) / {a})"]
 
 
+def _named_type(rng: random.Random) -> list[str]:
+    """The type of a tensor that lines in FP32 make has a name."""
+    return [
+        "q = torch.sinh(h * 0.5 + 12) + torch.sinh(12 - h * 0.5)",
+        f"q = q / {rng.choice([2e4, 4e4])}",
+        "kind = q.dtype",
+        "x = q.float()",
+        "h = h + self.inner((x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-3)).to(kind))",
+    ]
+
+
+def _asked_type(rng: random.Random) -> list[str]:
+    """The type of a tensor that lines in FP32 make is asked behind them."""
+    return [
+        f"q = torch.exp(h + {rng.choice([12.0, 13.0])})",
+        "r = torch.ones(h.shape[-1], dtype=q.dtype)",
+        f"q = q * r / {rng.choice([1e5, 2e5])}",
+        "h = h + self.inner(torch.sigmoid(q.float()).to(q.dtype))",
+    ]
+
+
 CASTS: dict[str, Fault] = {
     name.strip("_"): function
     for name, function in globals().copy().items()

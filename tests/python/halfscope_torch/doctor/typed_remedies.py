@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from halfscope.torch import diagnose
+from halfscope.torch.doctor.typing_edits import Edit, typed
 from planted_faults import Planted
 
 LOSS, GRADIENT = 0.03, 0.15  # relative errors that are left by round-off in these networks
@@ -80,13 +81,9 @@ def judge(planted: Planted, folder: Path, seconds: float = 60.0, own: torch.dtyp
     if any(not advice.edits for advice in report.findings if advice.kind != "loss scale"):
         judged.why = "no text"
         return judged
-    from halfscope.torch.doctor.typing_edits import typed
-
     changed, wide = folder / f"{path.stem}_typed.py", folder / f"{path.stem}_wide.py"
     changed.write_text(typed(planted.source, edits))
-    wide.write_text(
-        typed(planted.source, [replace(edit, after=edit.after.replace(".half()", ".float()")) for edit in edits])
-    )
+    wide.write_text(typed(planted.source, [in_fp32(edit) for edit in edits]))
     exact = outcome(load(path), torch.float32)
     try:
         kept = distance(outcome(load(wide), torch.float32), exact)
@@ -98,6 +95,12 @@ def judge(planted: Planted, folder: Path, seconds: float = 60.0, own: torch.dtyp
     judged.is_wrong = not judged.works
     judged.why = f"half {half[0]:.2g} {half[1]:.2g}, FP32 {kept[0]:.2g} {kept[1]:.2g}"
     return judged
+
+
+def in_fp32(edit: Edit) -> Edit:
+    """The edit with FP32 for FP16."""
+    text = None if edit.text is None else edit.text.replace("torch.float16", "torch.float32")
+    return replace(edit, after=edit.after.replace(".half()", ".float()"), text=text)
 
 
 def named_lines(advice: Any) -> set[int]:

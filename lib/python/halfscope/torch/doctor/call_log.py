@@ -43,6 +43,8 @@ class CallLog:
         self.types: dict[CallPlace, int | str] = {}
         self.mixed: set[CallPlace] = set()  # calls that took FP32 and 16 bits together, which PyTorch refuses
         self.of_chosen: set[CallPlace] = set()  # noted calls of chosen modules, and of modules in them
+        self.asked: dict[CallPlace, set[Numbers]] = {}  # numbers that the script's casts ask for
+        self.answers: set[CallPlace] = set()  # `x.dtype` of a tensor in FP32 for a trial that says the format's type
         self.calls: list[Call] = []  # noted ones
         self._at: dict[CallPlace, list[Call]] = {}
         self.writes: dict[int, CallPlace] = {}  # the last one to each storage by a noted call
@@ -126,6 +128,11 @@ class CallLog:
         for key in [_identity(tensor) for tensor in _tensors(call.result)]:
             if self._makers.get(key, (None,))[0] is call:
                 del self._makers[key]
+
+    @property
+    def rounds(self) -> frozenset[CallPlace]:
+        """Casts of the script's that ask for 16 bits in each turn."""
+        return frozenset(place for place, kinds in self.asked.items() if kinds == {Numbers.NARROW})
 
     def note_decision(self, call: Call) -> None:
         turns = self.decisions.get(call.place, [])

@@ -122,13 +122,16 @@ class CallMode(TorchFunctionMode):
         if real is not _FP32 or self.answers is None:
             return real if real not in NARROW_TYPES or self.answers is not None else _FP32
         kind = self.mode.kind_of(tensor)
-        is_narrow = kind is Numbers.NARROW or (kind in LIFTS and not self._is_in_region())
+        is_narrow = kind is Numbers.NARROW or (kind in LIFTS and self._says_the_format())
         return self.answers if is_narrow else real
 
-    def _is_in_region(self) -> bool:
-        """Whether the line under way is one of those in FP32, behind which a tensor has the format's type again."""
+    def _says_the_format(self) -> bool:
+        """Whether the line under way is none of those in FP32, behind which a tensor has the format's type again."""
         here = place_of_call("dtype", *self.log.layer())
-        return here is None or self.plan.has_line(here)
+        if here is None or self.plan.has_line(here):
+            return False
+        self.log.answers.add(here)
+        return True
 
     def _backward(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """Backward pass with this mode on, so that what activation checkpointing computes again has the same casts."""
@@ -188,7 +191,8 @@ class CallMode(TorchFunctionMode):
             result = call.func(*call.args, **call.kwargs)
         if asked is None or not isinstance(result, torch.Tensor) or result.dtype is not _FP32:
             return result
-        if lifts and asked is Numbers.NARROW:
+        self.log.asked.setdefault(call.place, set()).add(asked)
+        if lifts and (asked is Numbers.NARROW or call.place in self.plan.rounds):
             asked = Numbers.LIFTED
         if source.dtype is _FP32:
             return result if self.mode.kind_of(result) is asked else cast(result, self.mode, asked)

@@ -60,6 +60,7 @@ class CallPlan:
     region: frozenset[CallPlace] | None = frozenset()  # None: every call
     changes: dict[CallPlace, Change] = field(default_factory=dict)
     mixed: frozenset[CallPlace] | None = None  # calls that may take FP32 and 16 bits together; None: every call
+    rounds: frozenset[CallPlace] = frozenset()  # casts to 16 bits, also where a trial makes their operand say float32
     most_calls: int = 10**7
 
     def lifts(self, place: CallPlace) -> bool:

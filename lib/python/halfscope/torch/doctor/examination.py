@@ -167,7 +167,8 @@ class Examination:
         if not self.progress.has_time():
             raise OutOfTime
         mixed = None if trial.is_exact else frozenset(self.narrow.log.mixed)
-        plan = replace(trial.calls, mixed=mixed, most_calls=_MORE_CALLS * self.floor.calls + 100)
+        most = _MORE_CALLS * self.floor.calls + 100
+        plan = replace(trial.calls, mixed=mixed, rounds=self.narrow.log.rounds, most_calls=most)
         try:
             return self.made(replace(trial, calls=plan), after_call=after_call)
         except EndlessRun:

@@ -15,6 +15,7 @@ from halfscope.torch.doctor.typing_edits import Edit, is_atom, wrapped_operand
 
 _MARGINS = (0, 1, 2, 4)  # calls on each side of a group that is not enough
 _SHORT = {"fp16": ".half()", "bf16": ".bfloat16()"}
+_TYPES = {"fp16": "torch.float16", "bf16": "torch.bfloat16"}
 _SHORT_NAMES = ("half", "bfloat16")
 _METHODS = {"half": "float", "bfloat16": "float", "type_as": "to"}  # the method that a cast to float32 has
 
@@ -79,9 +80,17 @@ def edits_of(run: Run, format: str) -> tuple[Edit, ...]:
         if types.get(place) != key
     ]
     found += [_type_edit(calls.get(place), key) for place, key in types.items()]
+    found += [_answer_edit(place, format) for place in sorted(run.log.answers, key=lambda each: (each.file, each.span))]
     if None in found:
         return ()
     return tuple(dict.fromkeys(edit for edits in found for edit in edits or ()))
+
+
+def _answer_edit(place: CallPlace, format: str) -> list[Edit] | None:
+    """`x.dtype` behind the region, of a tensor that is in FP32 there, is the format's type."""
+    if format not in _TYPES or not place.is_typed or not place.text.endswith(".dtype"):
+        return None
+    return [Edit(place.file, place.span, text=_TYPES[format])]
 
 
 def _type_edit(call: Call | None, key: int | str) -> list[Edit] | None:
