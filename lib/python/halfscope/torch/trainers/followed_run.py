@@ -93,15 +93,16 @@ class FollowedRun:
         if self._batch is None or self._batch.is_finite():
             self._batch = batch
 
-    def before_update(self, step: int) -> None:
+    def before_update(self, step: int, is_clipped: bool = False) -> None:
         """Looks at the loss and at gradients; the first step that is not finite is checked, and its batch saved.
 
+        is_clipped: by their norm; if that is not finite no gradient is, and the smallest tells as much as all.
         Where there is a gradient scaler it skips steps whose gradients alone are infinite.
         """
         batch, self._batch = self._batch, None
         if not self._is_open or batch is None:
             return
-        if not batch.is_finite() or (self._scaler is None and not _is_finite(self._model)):
+        if not batch.is_finite() or (self._scaler is None and not _is_finite(self._model, is_clipped)):
             self._close()  # the check's own steps would count
             self._examine(batch, step)
 
@@ -143,11 +144,13 @@ class FollowedRun:
             print(f"halfscope: {text}", file=sys.stderr, flush=True)
 
 
-def _is_finite(model: torch.nn.Module) -> bool:
+def _is_finite(model: torch.nn.Module, is_smallest_enough: bool) -> bool:
     """Whether all gradients are, with one wait for a device; shards and sparse ones are left out."""
     gradients = [weight.grad.detach() for weight in model.parameters() if _is_plain(weight.grad)]
     if not gradients:
         return True
+    if is_smallest_enough:
+        gradients = [min(gradients, key=torch.Tensor.numel)]
     sums = [gradient.sum(dtype=torch.float32).to(gradients[0].device) for gradient in gradients]
     if bool(torch.stack(sums).isfinite().all()):
         return True

@@ -69,7 +69,7 @@ class HalfscopeCallback(TrainerCallback):
         if self._run is not None:
             hooks, self._hooks = self._hooks, []  # the check calls the model too
             _remove(hooks)
-            self._run.before_update(state.global_step + 1)
+            self._run.before_update(state.global_step + 1, is_clipped=args.max_grad_norm > 0)
             self._hooks = [parts["model"].register_forward_hook(self._after_forward, with_kwargs=True)]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
@@ -96,15 +96,16 @@ class HalfscopeCallback(TrainerCallback):
 
     def _after_forward(self, model: torch.nn.Module, args: tuple, arguments: dict[str, Any], output: Any) -> None:
         if self._run is not None and torch.is_grad_enabled() and model.training:
-            batch = arguments if not args else (args, arguments)
-            self._run.see_batch(Batch(batch, _loss_in(output), self._loss_of(model, args, arguments, output)))
+            batch, loss = arguments if not args else (args, arguments), _loss_in(output)
+            value = loss.detach() if isinstance(loss, torch.Tensor) else loss  # without its graph
+            self._run.see_batch(Batch(batch, value, self._loss_of(model, args, arguments, loss is not None)))
 
     def _loss_of(
-        self, model: torch.nn.Module, args: tuple, arguments: dict[str, Any], output: Any
+        self, model: torch.nn.Module, args: tuple, arguments: dict[str, Any], is_own: bool
     ) -> Callable[[], Any] | None:
         if self._trainer is not None and not args:
             return lambda: self._trainer.compute_loss(model, dict(arguments))
-        return None if _loss_in(output) is None else lambda: _loss_in(model(*args, **arguments))
+        return (lambda: _loss_in(model(*args, **arguments))) if is_own else None
 
 
 def _loss_in(output: Any) -> Any:
