@@ -24,7 +24,6 @@ except ImportError as error:
     raise ImportError("halfscope.onnx needs the package onnx: pip install onnx") from error
 
 _FREE_EXTENT = 2  # an axis without a size in random inputs
-_SHOWN = 20
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from halfscope.onnx.mixed_model import mixed_model
+from halfscope.onnx.mixed_model import mixed_model, subgraphs
 
 _ROUNDED = "@16"  # ends the name of a tensor in 16 bits
 _RAW = "@32"  # ends the name of a result before its rounding
@@ -49,7 +49,7 @@ class Graphs:
 
     def __post_init__(self) -> None:
         self.nodes = [_node(number, node, inside) for number, (node, inside) in enumerate(_walk(self.model.graph))]
-        self.constants = dict(_constants(self.model.graph))
+        self.constants = {name: value for graph in _graphs(self.model.graph) for name, value in _constants(graph)}
         self._ranks = _float_ranks(self.model)
         if not self._ranks:
             raise ValueError("onnx check: the model has no FP32 tensor; give the model before its conversion")
@@ -129,9 +129,8 @@ class _Copy:
 
     def _rewritten(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
         kept = next(self._numbers) in self._change.keep
-        for attribute in node.attribute:
-            for graph in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                self.rewrite(graph, False)
+        for graph in subgraphs(node):
+            self.rewrite(graph, False)
         for place, name in enumerate(node.input):
             if name in self._given or (not kept and name in self._floats):
                 node.input[place] = name + _ROUNDED
@@ -153,9 +152,8 @@ def _walk(graph: onnx.GraphProto, is_inside: bool = False) -> Iterator[tuple[onn
     """Nodes in the order in which a copy numbers them: a node before those of its subgraphs."""
     for node in graph.node:
         yield node, is_inside
-        for attribute in node.attribute:
-            for inner in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                yield from _walk(inner, True)
+        for inner in subgraphs(node):
+            yield from _walk(inner, True)
 
 
 def _node(number: int, node: onnx.NodeProto, is_inside: bool) -> GraphNode:
@@ -166,6 +164,7 @@ def _node(number: int, node: onnx.NodeProto, is_inside: bool) -> GraphNode:
 
 
 def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, np.ndarray]]:
+    """The float constants of one graph."""
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.FLOAT:
             yield tensor.name, numpy_helper.to_array(tensor)
@@ -176,8 +175,6 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, np.ndarray]]:
             elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
                 numbers = attribute.floats if attribute.name == "value_floats" else attribute.f
                 yield node.output[0], np.asarray(numbers, np.float32)
-            for inner in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                yield from _constants(inner)
 
 
 def _float_ranks(model: onnx.ModelProto) -> dict[str, int]:
@@ -189,9 +186,8 @@ def _float_ranks(model: onnx.ModelProto) -> dict[str, int]:
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                yield from _graphs(inner)
+        for inner in subgraphs(node):
+            yield from _graphs(inner)
 
 
 def _floats_of(graph: onnx.GraphProto) -> Iterator[tuple[str, int]]:

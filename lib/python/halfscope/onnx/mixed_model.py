@@ -50,12 +50,10 @@ class _Mixed:
         return helper.make_node("Cast", [name], [name + _HALF], to=self._type, name=f"{name}{_HALF}/narrow")
 
     def _rewritten(self, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-        is_kept, has_graphs = next(self._numbers) in self._keep, False
-        for attribute in node.attribute:
-            for graph in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                self.rewrite(graph)
-                has_graphs = True
-        is_wide = is_kept or has_graphs or node.op_type == "Constant" or _names_fp32(node)
+        is_kept, inner = next(self._numbers) in self._keep, subgraphs(node)
+        for graph in inner:
+            self.rewrite(graph)
+        is_wide = is_kept or bool(inner) or node.op_type == "Constant" or _names_fp32(node)
         takes, makes = ((), ()) if is_wide else self._half_places(node)
         for place in takes:
             if place < len(node.input) and node.input[place] in self._floats:
@@ -108,6 +106,14 @@ class _Mixed:
                 graph.initializer.remove(held[name])
 
 
+def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Graphs among a node's attributes, in their order: branches of an If, the body of a Loop or Scan."""
+    found = []
+    for attribute in node.attribute:
+        found += [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
+    return found
+
+
 def _names_fp32(node: onnx.NodeProto) -> bool:
     return any(each.name in _TYPED and each.i == TensorProto.FLOAT for each in node.attribute) or (
         node.op_type == "ConstantOfShape"
@@ -123,7 +129,6 @@ def _used_names(nodes: list[onnx.NodeProto], graph: onnx.GraphProto) -> set[str]
     used = {each.name for each in graph.output}
     for node in nodes:
         used.update(node.input)
-        for attribute in node.attribute:
-            for inner in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                used |= _used_names(list(inner.node), inner)
+        for inner in subgraphs(node):
+            used |= _used_names(list(inner.node), inner)
     return used
