@@ -46,6 +46,22 @@ class SignedError:
         return f"{text}: one-sided" if self.is_one_sided else text
 
 
+def relative_error(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Norm of the difference of two arrays of one shape over that of `expected`.
+
+    Numbers that are not finite in both count as equal if they are; infinite where they are in one array alone.
+    """
+    first, second = expected.astype(np.float64), actual.astype(np.float64)
+    same = (first == second) | (np.isnan(first) & np.isnan(second))
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.where(same, 0.0, second - first)
+    if not np.isfinite(difference).all():
+        return math.inf
+    norm = float(np.linalg.norm(np.where(np.isfinite(first), first, 0.0)))
+    off = float(np.linalg.norm(difference))
+    return off / norm if norm else (math.inf if off else 0.0)
+
+
 def signed_error(before: Any, after: Any, quantizer: str) -> SignedError:
     """The error of a cast of `before` to a format, which has made `after` of it.
 

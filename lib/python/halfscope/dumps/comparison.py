@@ -11,10 +11,11 @@ import numpy as np
 
 from halfscope import _core
 from halfscope.dumps.dump_file import Dump, dump_of
-from halfscope.dumps.tensor_pairs import Pair, pairs_of, relative_error
+from halfscope.dumps.tensor_pairs import Pair, pairs_of
 from halfscope.formats import Format
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
+from halfscope.roundoff import relative_error
 from halfscope.tensor_files import FilePath
 from halfscope.text_tables import aligned
 

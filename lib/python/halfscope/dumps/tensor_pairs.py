@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from halfscope.roundoff import relative_error
+
 _ALIKE = 0.7  # relative error up to which two tensors are taken for one: others are off by 1 or more
 _EQUAL = 2.0  # times the least error of a tensor's pairs: these are the same tensor under several names
 _CLOSE = 1.2  # errors within this factor are as good; then the nearer place decides
@@ -35,19 +37,6 @@ class Pair:
     expected: np.ndarray
     actual: np.ndarray
     is_by_place: bool = False  # its numbers are others; its place and shape are the same
-
-
-def relative_error(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Norm of the difference over that of `expected`; infinite where a finite number is not finite in `actual`."""
-    first, second = expected.astype(np.float64), actual.astype(np.float64)
-    same = (first == second) | (np.isnan(first) & np.isnan(second))
-    with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.where(same, 0.0, second - first)
-    if not np.isfinite(difference).all():
-        return inf
-    norm = float(np.linalg.norm(np.where(np.isfinite(first), first, 0.0)))
-    off = float(np.linalg.norm(difference))
-    return off / norm if norm else (inf if off else 0.0)
 
 
 def pairs_of(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> tuple[list[Pair], list[str], list[str]]:

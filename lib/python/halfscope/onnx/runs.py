@@ -12,6 +12,7 @@ import numpy as np
 from onnx.reference import ReferenceEvaluator
 
 from halfscope.onnx.graphs import Graphs
+from halfscope.roundoff import relative_error
 
 _SEEDS = (1, 2, 3)
 _TOLERANCE = 4.0  # times what noise of one rounding for each result makes
@@ -85,11 +86,7 @@ class Runs:
             return inf
         if first.dtype.kind != "f":
             return float(np.mean(first != second)) if first.size else 0.0
-        if not _is_finite(second):
-            return inf
-        norm = float(np.linalg.norm(first.astype(np.float64)))
-        off = float(np.linalg.norm(second.astype(np.float64) - first.astype(np.float64)))
-        return off / norm if norm else (inf if off else 0.0)
+        return relative_error(second, first)
 
 
 def _is_finite(array: np.ndarray) -> bool:
