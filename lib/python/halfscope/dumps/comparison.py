@@ -98,10 +98,7 @@ class DumpComparison(Reported):
         counterpart = f" (there {pair.other})" if pair.other != pair.name else ""
         behind = f"; {before[-1].pair.name} before it is not" if not found.is_weight and before else ""
         change = f"look at {pair.name}{counterpart} first: it is {_number(pair.error)} off{behind}"
-        explained = self._estimated(found)
-        if self._has_floor and not found.is_weight:
-            explained = "as the roundings of the first implementation make"
-        why = f"{_times(found)} {explained}"
+        why = f"{_times(found)} {self._explained(found)}"
         why += f"; {_counted(len(before), kind)} within theirs before it" if before else "; nothing stands before it"
         if pair.is_by_place:
             why += "; its counterpart was found by its place and shape, not by its numbers"
@@ -115,9 +112,11 @@ class DumpComparison(Reported):
         lone = [each for each in self._order[: self._order.index(name)] if each in self.lone[0]]
         return f"; not judged before it, without a counterpart: {', '.join(lone[-_NEAREST:])}" if lone else ""
 
-    def _estimated(self, found: Judged) -> str:
+    def _explained(self, found: Judged) -> str:
         if found.is_weight:
             return f"as one rounding to {self.format} makes"
+        if self._has_floor:
+            return "as the roundings of the first implementation make"
         return f"as {self.format} and the largest error before it let expect"
 
     def _alike(self) -> str:

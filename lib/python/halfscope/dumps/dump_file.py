@@ -24,9 +24,6 @@ class Dump:
     computed: dict[str, np.ndarray]
     weights: dict[str, np.ndarray]
 
-    def __len__(self) -> int:
-        return len(self.computed) + len(self.weights)
-
 
 def computed_name(place: int, name: str) -> str:
     """A name that sorts by its place."""
