@@ -89,8 +89,8 @@ class FollowedRun:
         return metrics
 
     def see_batch(self, batch: Batch) -> None:
-        """A step of several batches keeps the first whose loss is not finite, else the last."""
-        if self._batch is None or self._batch.is_finite():
+        """A step of several batches keeps the first whose loss is not finite, else the last; a check's are none."""
+        if self._is_open and (self._batch is None or self._batch.is_finite()):
             self._batch = batch
 
     def before_update(self, step: int, is_clipped: bool = False) -> None:
@@ -142,6 +142,23 @@ class FollowedRun:
     def _say(self, text: str) -> None:
         if self._speaks:
             print(f"halfscope: {text}", file=sys.stderr, flush=True)
+
+
+class RunFollower:
+    """The part of a callback that all trainers have."""
+
+    _run: FollowedRun | None = None
+
+    @property
+    def report(self) -> Report:
+        """The check of the first batch that was not finite; without one the report of the watch."""
+        if self._run is None:
+            raise RuntimeError(f"{type(self).__name__}: no training has begun")
+        return self._run.checked or self._run.watched.report
+
+    def _stop(self) -> None:
+        if self._run is not None:
+            self._run.end()
 
 
 def _is_finite(model: torch.nn.Module, is_smallest_enough: bool) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from halfscope.reporting import Report
-from halfscope.torch.trainers.followed_run import Batch, FollowedRun, Settings
+from halfscope.torch.trainers.followed_run import Batch, FollowedRun, RunFollower, Settings
 
 try:
     from lightning.pytorch.callbacks import Callback
@@ -21,7 +20,7 @@ except ImportError:
         raise ImportError("LightningCallback needs Lightning: pip install lightning") from error
 
 
-class LightningCallback(Callback):
+class LightningCallback(RunFollower, Callback):
     """Watches a training of Lightning's Trainer: `Trainer(callbacks=[LightningCallback(every=100)])`.
 
     On the first and every `every`-th step it counts what `format` would do to the module's tensors, as
@@ -44,15 +43,7 @@ class LightningCallback(Callback):
         seconds: float = 60.0,
     ) -> None:
         self._settings = Settings(every, format, folder, seconds)
-        self._run: FollowedRun | None = None
         self._batch: tuple[Any, int] = (None, 0)
-
-    @property
-    def report(self) -> Report:
-        """The check of the first batch that was not finite; without one the report of the watch."""
-        if self._run is None:
-            raise RuntimeError("LightningCallback: no training has begun")
-        return self._run.checked or self._run.watched.report
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._stop()
@@ -92,10 +83,6 @@ class LightningCallback(Callback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self._stop()
-
-    def _stop(self) -> None:
-        if self._run is not None:
-            self._run.end()
 
 
 @contextmanager

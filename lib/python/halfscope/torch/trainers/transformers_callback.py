@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from halfscope.reporting import Report
-from halfscope.torch.trainers.followed_run import Batch, FollowedRun, Settings
+from halfscope.torch.trainers.followed_run import Batch, FollowedRun, RunFollower, Settings
 
 try:
     from transformers import TrainerCallback
@@ -17,7 +16,7 @@ except ImportError as error:
     raise ImportError("HalfscopeCallback needs transformers: pip install transformers accelerate") from error
 
 
-class HalfscopeCallback(TrainerCallback):
+class HalfscopeCallback(RunFollower, TrainerCallback):
     """Watches a training of transformers' Trainer: `trainer.add_callback(HalfscopeCallback(every=100))`.
 
     On the first and every `every`-th step it counts what `format` would do to the model's tensors, as
@@ -44,16 +43,8 @@ class HalfscopeCallback(TrainerCallback):
         trainer: Any = None,
     ) -> None:
         self._settings, self._trainer = Settings(every, format, folder, seconds), trainer
-        self._run: FollowedRun | None = None
-        self._hooks: list[Any] = []
+        self._hook: Any = None
         self._pending: dict[str, float] = {}
-
-    @property
-    def report(self) -> Report:
-        """The check of the first batch that was not finite; without one the report of the watch."""
-        if self._run is None:
-            raise RuntimeError("HalfscopeCallback: no training has begun")
-        return self._run.checked or self._run.watched.report
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         """A training that an error ended, without an end of its own, ends here."""
@@ -63,14 +54,11 @@ class HalfscopeCallback(TrainerCallback):
             self._settings, model, optimizer, getattr(optimizer, "scaler", None),
             folder=args.output_dir, speaks=state.is_world_process_zero,
         )  # fmt: skip
-        self._hooks = [model.register_forward_hook(self._after_forward, with_kwargs=True)]
+        self._hook = model.register_forward_hook(self._after_forward, with_kwargs=True)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         if self._run is not None:
-            hooks, self._hooks = self._hooks, []  # the check calls the model too
-            _remove(hooks)
             self._run.before_update(state.global_step + 1, is_clipped=args.max_grad_norm > 0)
-            self._hooks = [parts["model"].register_forward_hook(self._after_forward, with_kwargs=True)]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         if self._run is None:
@@ -89,10 +77,9 @@ class HalfscopeCallback(TrainerCallback):
         self._stop()
 
     def _stop(self) -> None:
-        _remove(self._hooks)
-        self._hooks = []
-        if self._run is not None:
-            self._run.end()
+        if self._hook is not None:
+            self._hook.remove()
+        super()._stop()
 
     def _after_forward(self, model: torch.nn.Module, args: tuple, arguments: dict[str, Any], output: Any) -> None:
         if self._run is not None and torch.is_grad_enabled() and model.training:
@@ -110,8 +97,3 @@ class HalfscopeCallback(TrainerCallback):
 
 def _loss_in(output: Any) -> Any:
     return output.get("loss") if hasattr(output, "get") else getattr(output, "loss", None)
-
-
-def _remove(hooks: list[Any]) -> None:
-    for hook in hooks:
-        hook.remove()
