@@ -13,10 +13,9 @@ from typing import Any
 import torch
 
 from halfscope.dumps.dump_file import WEIGHT, computed_name
+from halfscope.torch.tensors.dumped_tensors import check_writable, safetensors_package, whole_copy
 from halfscope.torch.tensors.elements import floating
 from halfscope.whole_files import write_whole
-
-_SUFFIX = ".safetensors"
 
 
 @contextmanager
@@ -31,7 +30,7 @@ def dump(model: torch.nn.Module, path: str | os.PathLike[str], *, weights: bool 
     exists, ImportError without the package safetensors.
     """
     target = Path(path)
-    save = _writer(target)
+    check_writable(target, "dump")
     recorder = _Recorder()
     hooks = [module.register_forward_hook(partial(recorder.note, name)) for name, module in model.named_modules()]
     try:
@@ -40,20 +39,8 @@ def dump(model: torch.nn.Module, path: str | os.PathLike[str], *, weights: bool 
         for hook in hooks:
             hook.remove()
     state = {**dict(model.named_parameters()), **dict(model.named_buffers())} if weights else {}
-    kept = {WEIGHT + name: _copied(tensor) for name, tensor in state.items() if tensor.is_floating_point()}
-    write_whole(target, save({**kept, **recorder.tensors}))
-
-
-def _writer(path: Path) -> Any:
-    if path.suffix != _SUFFIX:
-        raise ValueError(f"dump: {path} is no file of safetensors; give a path such as first{_SUFFIX}")
-    if not path.parent.is_dir():
-        raise ValueError(f"dump: {path.parent} is no folder; make it first")
-    try:
-        from safetensors.torch import save
-    except ImportError:
-        raise ImportError("a dump is a file of safetensors: pip install safetensors") from None
-    return save
+    kept = {WEIGHT + name: whole_copy(tensor) for name, tensor in state.items() if tensor.is_floating_point()}
+    write_whole(target, safetensors_package().torch.save({**kept, **recorder.tensors}))
 
 
 class _Recorder:
@@ -68,9 +55,4 @@ class _Recorder:
         tensor = next(iter(floating(output)), None)
         if tensor is not None:
             call = "" if self._calls[name] == 1 else f"#{self._calls[name]}"
-            self.tensors[computed_name(len(self.tensors), (name or "model") + call)] = _copied(tensor)
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # shards of a DTensor
-    return whole.detach().cpu().contiguous().clone()
+            self.tensors[computed_name(len(self.tensors), (name or "model") + call)] = whole_copy(tensor)

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from halfscope.torch.tensors.elements import Unreadable, elements_of
+from halfscope.torch.tensors.dumped_tensors import safetensors_package, whole_copy
+from halfscope.torch.tensors.elements import Unreadable
 from halfscope.whole_files import write_whole
 
 _KEY = "halfscope"  # key of the metadata in a file of safetensors
@@ -44,34 +45,14 @@ class BlockDump:
             "args": _encoded(self.args, "args", tensors), "kwargs": _encoded(self.kwargs, "kwargs", tensors),
             "gradient": _encoded(self.gradient, "gradient", tensors),
         }  # fmt: skip
-        write_whole(path, _safetensors().torch.save(tensors, {_KEY: json.dumps(about)}))
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise ImportError("a dump is a file of safetensors: pip install safetensors") from None
-    return safetensors
-
-
-def check_writable(path: Path) -> None:
-    """Raises ImportError without the package safetensors, ValueError where `path` cannot be written to."""
-    _safetensors()
-    if path.suffix != ".safetensors":
-        raise ValueError(f"capture: {path} is no file of safetensors; give a path such as dump.safetensors")
-    if not path.parent.is_dir():
-        raise ValueError(f"capture: {path.parent} is no folder; make it first")
+        write_whole(path, safetensors_package().torch.save(tensors, {_KEY: json.dumps(about)}))
 
 
 def saved(value: Any, place: str, left_out: dict[str, str]) -> Any:
-    """A copy in CPU memory; what a file cannot hold is None, and noted in `left_out`.
-
-    Shards of a DTensor are gathered, for which all ranks of its mesh must call this.
-    """
+    """Whole copies in CPU memory; what a file cannot hold is None, and noted in `left_out`."""
     if isinstance(value, torch.Tensor):
         try:
-            return _copied(value)
+            return whole_copy(value).requires_grad_(value.requires_grad)
         except Unreadable as reason:
             left_out[place] = str(reason)
             return None
@@ -84,15 +65,6 @@ def saved(value: Any, place: str, left_out: dict[str, str]) -> Any:
         return value
     left_out[place] = type(value).__name__
     return None
-
-
-def _copied(tensor: Any) -> torch.Tensor:
-    needs_gradient = tensor.requires_grad
-    if tensor.is_nested or tensor.layout is not torch.strided:
-        raise Unreadable(f"a {tensor.layout} tensor")
-    whole = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    copy = elements_of(whole).to("cpu", copy=True, memory_format=torch.contiguous_format)
-    return copy.requires_grad_(needs_gradient)
 
 
 def _encoded(value: Any, place: str, tensors: dict[str, torch.Tensor]) -> Any:
@@ -136,7 +108,7 @@ def read_dump(path: str | Path) -> BlockDump:
 
 
 def _read_safetensors(path: Path) -> BlockDump:
-    package = _safetensors()
+    package = safetensors_package()
     try:
         with package.safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get(_KEY, "null"))

@@ -15,8 +15,9 @@ from weakref import ref
 import torch
 import torch.distributed as dist
 
-from halfscope.torch.one_block.block_dump import BlockDump, check_writable, saved
+from halfscope.torch.one_block.block_dump import BlockDump, saved
 from halfscope.torch.private import at_end_of_backward_pass, attention_of, is_compiled, without_modes
+from halfscope.torch.tensors.dumped_tensors import check_writable
 from halfscope.torch.weak_hooks import WeakHook
 from halfscope.torch.words import counted, listed, unknown_name
 
@@ -75,7 +76,7 @@ def capture(model: torch.nn.Module, module: str, path: str | Path, *, scaler: An
     chosen = _chosen(names, module)
     paths = {module: Path(path)} if module in names else {name: Path(path) / f"{name}.safetensors" for name in chosen}
     for each in paths.values():
-        check_writable(each)
+        check_writable(each, "capture")
     writes = not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == rank
     found = Capture(paths)
     for name, each in paths.items():
