@@ -66,7 +66,7 @@ class Session:
             compare_steps=frozenset({1}), every=1, attention=self.attention, in_fp32=frozenset(in_fp32),
             observers=recorder.observers,
         )  # fmt: skip
-        emulation = Emulation(self.trainee, policy or self.policy, options)
+        emulation = Emulation(self.trainee, policy or self.policy, options, before=self.before)
         self._restore()
         with emulation:
             loss = self._run_step()

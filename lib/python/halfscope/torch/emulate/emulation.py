@@ -108,7 +108,15 @@ def emulate(
 class Emulation(Reported):
     """Result of `emulate`: a context manager, and afterwards what it has counted."""
 
-    def __init__(self, trainee: Trainee, policy: Policy, options: Options, records: Records | None = None) -> None:
+    def __init__(
+        self,
+        trainee: Trainee,
+        policy: Policy,
+        options: Options,
+        records: Records | None = None,
+        before: Snapshot | None = None,
+    ) -> None:
+        """before: the state at entry, of a caller that has a copy of it; a copy is taken otherwise."""
         policy.check_update()
         policy.check_exceptions([name for name, _ in trainee.model.named_modules()])
         heads = heads_of(trainee.model) if policy.base.operands else []
@@ -126,7 +134,7 @@ class Emulation(Reported):
             zeros=ZeroTable() if options.zeros else None,
         )
         self._training: EmulatedTraining | None = None
-        self._before: Snapshot | None = None
+        self._before = before
 
     def __enter__(self) -> Emulation:
         if self._training is not None:
