@@ -15,7 +15,8 @@ from torch import nn
 
 from halfscope.formats import Format
 from halfscope.torch import diagnose
-from halfscope.torch.doctor.calls import Kept
+from halfscope.torch.doctor.call_mode import CallMode
+from halfscope.torch.doctor.calls import CallPlan, Kept
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
 from halfscope.torch.doctor.program import Program, Run, Trial
@@ -156,3 +157,40 @@ def test_a_diagnosis_lets_go_of_its_runs_without_a_collection(scale: float) -> N
         gc.enable()
     assert bool(report.findings) is (scale > 1)
     assert not left
+
+
+@pytest.mark.parametrize("asked", [set(), {"sin"}, {"cos"}, {"sin", "cos"}])
+def test_a_change_finds_the_calls_that_it_asks_for(asked: set[str]) -> None:
+    def step() -> None:
+        for _ in range(40):
+            torch.exp(torch.cos(torch.sin(torch.rand(2))))
+
+    places = {place.name: place for place in run_of(step, Trial(keeps=Kept())).log.places}
+    at_hand: list[list[str]] = []
+
+    def change(mode: CallMode, func: Any, args: tuple, kwargs: dict) -> Any:
+        made = [call for call in (mode.log.maker(args[0]),) if call is not None]
+        made += [call for each in made if (call := mode.log.maker(each.args[0])) is not None]
+        at_hand.append([call.name for call in made])
+        return func(*args, **kwargs)
+
+    plan = CallPlan(changes={places["exp"]: change}, asked=frozenset(places[name] for name in asked))
+    run_of(step, Trial(calls=plan))
+    expected = {"cos": ["cos"], "cos sin": ["cos", "sin"]}.get(" ".join(sorted(asked)), [])
+    assert at_hand == [expected] * 40
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_calls_are_kept_within_half_of_the_bytes_of_all_results(seed: int) -> None:
+    log = run_of(lambda: computed(drawn_steps(seed), False), Trial(keeps=Kept())).log
+    draw = random.Random(seed)
+    least = draw.choice([0, 72, 36 * len(log.calls)])
+    calls = draw.sample(log.calls, k=len(log.calls))
+    kept = log.first_within(calls, least)
+
+    def taken(numbers: set[int]) -> int:
+        return 36 * len({id(each) for call in calls if call.number in numbers for each in (call, *call.makers)})
+
+    room = max(least, 36 * len(log.calls) // 2)
+    assert taken(set(kept)) <= room
+    assert all(taken({*kept, call.number}) > room for call in calls if call.number not in kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ from halfscope.torch.private import storage_key, without_modes
 from halfscope.torch.tensors.storages import storage_of
 
 _MOST_TURNS = 64  # calls at one place whose decisions, or operands and results, a run keeps
+_NEAR = 64  # calls in front of one that a change may ask for
 
 
 class CallLog:
@@ -28,13 +30,13 @@ class CallLog:
         self,
         state: frozenset[int],
         names: dict[int, str],
-        near: int = 0,
+        asked: frozenset[CallPlace] = frozenset(),
         kept: Kept | None = None,
         chosen: frozenset[int] = frozenset(),
     ) -> None:
         """state: storages of weights, buffers and optimizers. names: of modules by their id.
 
-        near: number of the last calls whose operands and results are at hand. kept: calls that keep theirs; None: no
+        asked: places whose calls have operands and results at hand for a while. kept: calls that keep theirs; None: no
         call is noted. chosen: modules, by their id, whose calls are told apart.
         """
         self.places: dict[CallPlace, int] = {}  # number of calls, in the order of the first ones
@@ -55,11 +57,11 @@ class CallLog:
         self.modules: list[torch.nn.Module] = []
         # With a storage's reference: while it is held no other storage has its identity.
         self._makers: dict[tuple, tuple[Call, StorageWeakRef]] = {}
-        self._state, self._names, self._near, self._kept = state, names, near, kept
+        self._state, self._names, self._asked, self._kept = state, names, asked, kept
         self._chosen = chosen
         self._count, self._keeps_latest = 0, False
         self._turns: Counter[CallPlace] = Counter()
-        self._latest: deque[Call] = deque()  # whose operands go with the calls behind them
+        self._latest: deque[Call] = deque()  # calls that a change may ask for; operands go with the calls behind
         self._narrow: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.origins: dict[int, torch.Tensor] = {}  # tensors of 16 bits, by the storage of their float32 numbers
 
@@ -79,7 +81,7 @@ class CallLog:
 
     def add(self, call: Call, is_view: bool = False) -> None:
         """A call that has its result."""
-        if self._kept is None and not self._near:
+        if self._kept is None and not self._asked:
             return
         call.number = self._count
         if self._kept is not None:
@@ -93,6 +95,7 @@ class CallLog:
         given = tensors_in((call.args, call.kwargs))
         makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(_identity(tensor)))}
         call.makers = tuple(makers.values())
+        call.size = sum(tensor.nbytes for tensor in _tensors(call.result) if tensor.layout is torch.strided)
         if any(id(module) in self._chosen for module in self.modules):
             self.of_chosen.add(call.place)
         if is_view:
@@ -117,17 +120,18 @@ class CallLog:
         return call.number in self._kept.numbers
 
     def _keep_for_now(self, call: Call) -> None:
-        self._latest.append(call)
-        while self._latest and self._latest[0].number <= self._count - self._near:
-            oldest = self._latest.popleft()
-            if self._kept is None:
-                self._lose(oldest)
-            oldest.forget()
+        if call.place in self._asked:
+            self._latest.append(call)
+        else:
+            self._let_go(call)
+        while self._latest and self._latest[0].number <= self._count - _NEAR:
+            self._let_go(self._latest.popleft())
 
-    def _lose(self, call: Call) -> None:
-        for key in [_identity(tensor) for tensor in _tensors(call.result)]:
+    def _let_go(self, call: Call) -> None:
+        for key in [_identity(tensor) for tensor in _tensors(call.result)] if self._kept is None else []:
             if self._makers.get(key, (None,))[0] is call:
                 del self._makers[key]
+        call.forget()
 
     @property
     def rounds(self) -> frozenset[CallPlace]:
@@ -139,6 +143,21 @@ class CallLog:
         decision = decision_of(call) if len(turns) < _MOST_TURNS else None
         if decision is not None:
             self.decisions[call.place] = [*turns, decision]
+
+    def first_within(self, calls: Iterable[Call], least: int) -> frozenset[int]:
+        """Numbers of the first of these calls that fit into half of the bytes that all results of the run take.
+
+        least: bytes that they may take in any case.
+        """
+        room = max(least, sum(call.size for call in self.calls) // 2)
+        numbers, held = set(), set()
+        for call in calls:
+            taken = {id(each): each.size for each in (call, *call.makers) if id(each) not in held}
+            if sum(taken.values()) <= room:
+                room -= sum(taken.values())
+                held.update(taken)
+                numbers.add(call.number)
+        return frozenset(numbers)
 
     def turns(self, place: CallPlace) -> list[Call]:
         """The noted calls at a place."""

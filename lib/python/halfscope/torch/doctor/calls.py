@@ -31,6 +31,7 @@ class Call:
     number: int = 0  # a count of the run's calls up to this one
     makers: tuple[Call, ...] = ()  # that made its operands
     has_floats: bool = False  # it takes or makes float32 tensors
+    size: int = 0  # bytes of its result
     is_forgotten: bool = False  # its operands and its result are gone
 
     @property
@@ -60,6 +61,7 @@ class CallPlan:
     region: frozenset[CallPlace] | None = frozenset()  # None: every call
     changes: dict[CallPlace, Change] = field(default_factory=dict)
     mixed: frozenset[CallPlace] | None = None  # calls that may take FP32 and 16 bits together; None: every call
+    asked: frozenset[CallPlace] = frozenset()  # calls in front of a change whose operands and results it asks for
     rounds: frozenset[CallPlace] = frozenset()  # casts to 16 bits, also where a trial makes their operand say float32
     most_calls: int = 10**7
 

@@ -24,6 +24,7 @@ _REGION, _REMEDIES, _IN_FP32 = "the calls that FP32 heals", "remedies", "state i
 _SHORT = 6  # calls, a short region also in a small step
 _NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
 _FEW_LINES = 3  # whatever share of the calls they hold
+_KEPT = 2**20  # bytes of operands that the search keeps at hand of a small step
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,9 @@ class Course:
 
     def _heal_groups(self, region: Region) -> None:
         self._begin(_REMEDIES)
-        groups = [Group(self.about, places) for places in groups_of(region.needed, self.about.narrow.log)]
-        reach = frozenset(number for group in groups for number in group.reach())
+        log = self.about.narrow.log
+        groups = [Group(self.about, places) for places in groups_of(region.needed, log)]
+        reach = log.first_within((call for group in groups for call in group.reach()), _KEPT)
         decisions = {alarm.distance.place for alarm in self.about.alarms if alarm.distance.place is not None}
         self.about.keep(Kept(reach, frozenset(decisions)))
         for group in groups:

@@ -27,7 +27,6 @@ from halfscope.torch.private import checkpoints_called_directly, storage_key, wi
 from halfscope.torch.tensors.storages import covers_storage
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-_NEAR = 64  # calls in front of one that a change may ask for
 _LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, and stays
 
 
@@ -94,7 +93,7 @@ class Program:
         rounder = Rounder(self.format.name if is_rounded else None, trial.noise, trial.seed)
         default = Numbers.NARROW if self.is_plain else Numbers.WIDE
         chosen = frozenset() if self.only is None else self.only.ids
-        log = CallLog(self._state_keys(), self.names, _NEAR if trial.calls.changes else 0, trial.keeps, chosen)
+        log = CallLog(self._state_keys(), self.names, trial.calls.asked, trial.keeps, chosen)
         adopt = partial(self._adopt, trial=trial, log=log)
         mode = RoundingMode(rounder, default, adopt, self._restored_keys())
         mode.see = see

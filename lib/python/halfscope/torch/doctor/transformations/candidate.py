@@ -61,13 +61,16 @@ class Group:
         found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
         return list({call.place: call for call in found if self.about.is_sought(call.place)}.values())
 
-    def reach(self) -> set[int]:
-        """Numbers of all calls whose operands a change, or the words of a cause, may ask for."""
+    def reach(self) -> list[Call]:
+        """Calls whose operands a change, or the words of a cause, may ask for."""
         turns = [call for place in self.places for call in self.log.turns(place)[:_TURNS]]
         asked = [*self.near(), *turns]
         before = [made for call in asked for made in self.log.ancestors(call, _DEEP)]
-        return {call.number for call in (*asked, *before)}
+        return [*asked, *before]
 
-    def changed(self, changes: dict[CallPlace, Change]) -> Trial:
-        calls = replace(self.base.calls, changes={**self.base.calls.changes, **changes})
+    def changed(self, changes: dict[CallPlace, Change], asks: bool = False) -> Trial:
+        """The group's trial with these changes. asks: these ask for the operands of calls in front of theirs."""
+        plan = self.base.calls
+        asked = frozenset(call.place for call in self.reach()) if asks else frozenset()
+        calls = replace(plan, changes={**plan.changes, **changes}, asked=plan.asked | asked)
         return replace(self.base, calls=calls)

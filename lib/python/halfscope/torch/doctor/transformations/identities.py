@@ -41,7 +41,7 @@ def _together(group: Group, found: list[Candidate]) -> Iterator[Candidate]:
             changes = {**first.trial.calls.changes, **second.trial.calls.changes}
             edits = (*first.edits, *second.edits) if first.edits and second.edits else ()
             words = f"{first.words}; and {second.words}"
-            yield Candidate("identity", words, group.changed(changes), True, edits, first.place)
+            yield Candidate("identity", words, group.changed(changes, asks=True), True, edits, first.place)
 
 
 def _candidate(group: Group, call: Call, rule: Rule) -> Candidate | None:
@@ -56,7 +56,8 @@ def _candidate(group: Group, call: Call, rule: Rule) -> Candidate | None:
     for edit in texts.edits:
         name = edit.before.strip("(:= ")
         words += f", with {name} = {' '.join(text_of(edit.file, edit.span).split())} of line {edit.span.line}"
-    return Candidate("identity", words, group.changed({call.place: rewritten(rule)}), True, edits, call.place)
+    trial = group.changed({call.place: rewritten(rule)}, asks=True)
+    return Candidate("identity", words, trial, True, edits, call.place)
 
 
 def rewritten(rule: Rule) -> Change:

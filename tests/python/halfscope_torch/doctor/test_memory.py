@@ -1,0 +1,47 @@
+"""Memory of a diagnosis: bytes of tensors that live at once, and what is let go when it ends."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from itertools import accumulate
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn
+
+from halfscope.torch import diagnose
+
+pytestmark = pytest.mark.torch
+MOST = 3.0  # peaks of the step, weights included
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Bytes of tensors that are allocated meanwhile and live at once, at most."""
+    gc.collect()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        work()
+    kept = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    sizes = [event.nbytes() for event in sorted(kept, key=lambda event: event.start_ns())]
+    return max(accumulate(sizes, initial=1))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8], ids=["healthy", "overflow"])
+@pytest.mark.parametrize(("width", "layers", "rows"), [(256, 6, 64), (64, 8, 4096)])
+def test_a_diagnosis_takes_at_most_three_peaks_of_the_step(width: int, layers: int, rows: int, scale: float) -> None:
+    """Weights are most of the memory of a small batch, and activations of a large one."""
+    torch.manual_seed(width + rows)
+    parts = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.Tanh())]
+    model, x = nn.Sequential(*parts), torch.randn(rows, width)
+
+    def loss() -> torch.Tensor:
+        return torch.log((model(x).square().mean() + 0.5) * scale)
+
+    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    of_step = weights + peak_of(lambda: loss().backward())
+    model.zero_grad()
+    reports = []
+    of_diagnosis = weights + peak_of(lambda: reports.append(diagnose(model, loss, scale=2.0**10)))
+    assert bool(reports[0].findings) is (scale > 1), reports[0]
+    assert of_diagnosis <= MOST * of_step, of_diagnosis / of_step
