@@ -23,6 +23,7 @@
 #include <halfscope/kernel/histogram/binned_histogram.hpp>
 #include <halfscope/kernel/reduce/all_reduce.hpp>
 #include <halfscope/kernel/reduce/cosine.hpp>
+#include <halfscope/kernel/reduce/distance.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
@@ -322,6 +323,9 @@ std::vector<SizesCase> sums() {
                       CosineSums sums;
                       add_cosine_sums(x, q, sums);
                     }),
+      products_case(
+          "kernel/reduce/distance.hpp distance_sums",
+          [](const Floats& found, const Floats& expected) { (void)distance_sums(found, expected); }),
       {"kernel/reduce/sum_of_squares.hpp sums_of_squares", 3,
        [](std::size_t arrays) { return arrays * sum_of_squares_lanes; },
        [](std::size_t arrays, std::size_t size) {

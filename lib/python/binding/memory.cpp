@@ -14,6 +14,7 @@
 #include <halfscope/format/encoding.hpp>
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
+#include <halfscope/kernel/reduce/distance.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
 #include "binding/bindings.hpp"
@@ -28,6 +29,12 @@ constexpr const char* floats_documentation =
 Types: "f32", "f16", "bf16", "f64" (rounded to odd, as Histogram has it). Whoever calls it vouches for what is there;
 `Histogram` checks. Raises ValueError for another type.)doc";
 
+constexpr const char* distance_documentation =
+    R"doc(How far an array is from the one that it should be; each as count_floats has them, f32 or f64.
+
+Errors and sizes are sums over the elements whose expected number is finite, in double. Whoever calls it vouches for
+what is there. Raises ValueError for another type, two types, and arrays that differ in size.)doc";
+
 constexpr const char* kept_documentation =
     "Copies of float32 arrays in CPU memory, and what became of these; regions as count_floats has them.";
 
@@ -39,10 +46,15 @@ const std::byte* start_of(const Region& region) {
   return reinterpret_cast<const std::byte*>(std::get<0>(region));  // NOLINT(performance-no-int-to-ptr)
 }
 
+template <typename Number>
+std::span<const Number> numbers_of(const Region& region) {
+  return {reinterpret_cast<const Number*>(start_of(region)), std::get<1>(region)};
+}
+
 std::span<const float> floats_of(const Region& region) {
   if (std::get<2>(region) != name_of(DType::f32))
     throw InvalidArgument("KeptWeights: weights of " + std::get<2>(region) + "; give f32");
-  return {reinterpret_cast<const float*>(start_of(region)), std::get<1>(region)};
+  return numbers_of<float>(region);
 }
 
 /// A list of `count` of each index below `size`. One at a time: a vector of histograms, 9 KB each, would be
@@ -95,6 +107,18 @@ double largest_magnitude(const Region& region) {
     default:
       throw InvalidArgument("largest_magnitude: give f32, f16, bf16 or f64");
   }
+}
+
+DistanceSums distance_between(const Region& found, const Region& expected) {
+  const std::string& type = std::get<2>(expected);
+  if (std::get<2>(found) != type)
+    throw InvalidArgument("distance_sums: " + std::get<2>(found) + " beside " + type + "; give one type");
+  const nb::gil_scoped_release release;
+  if (type == name_of(DType::f64))
+    return distance_sums(numbers_of<double>(found), numbers_of<double>(expected));
+  if (type == name_of(DType::f32))
+    return distance_sums(numbers_of<float>(found), numbers_of<float>(expected));
+  throw InvalidArgument("distance_sums: give f32 or f64");
 }
 
 class KeptWeights {
@@ -155,6 +179,17 @@ void bind_memory(nb::module_& module) {
   module.def("largest_magnitude", largest_magnitude, nb::arg("array"),
              nb::sig("def largest_magnitude(array: tuple[int, int, str]) -> float"),
              "The largest magnitude of an array, as count_floats has them; NaN where one is NaN, 0 of none.");
+  nb::class_<DistanceSums>(module, "DistanceSums", "Sums over an array and the one that it should be.")
+      .def_ro("squared_error", &DistanceSums::squared_error, "of found - expected")
+      .def_ro("squared_size", &DistanceSums::squared_size, "of expected")
+      .def_ro("spoiled", &DistanceSums::spoiled,
+              "elements that are infinite or NaN, and expected to be finite")
+      .def_ro("moved", &DistanceSums::moved, "elements that are expected not to be zero")
+      .def_ro("still", &DistanceSums::still, "those among them that are zero");
+  module.def("distance_sums", distance_between, nb::arg("found"), nb::arg("expected"),
+             nb::sig("def distance_sums(found: tuple[int, int, str], expected: tuple[int, int, str]) -> "
+                     "DistanceSums"),
+             distance_documentation);
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
       .def_ro("counters", &WeightDelta::counters,
               "counts of updates that the format would lose, as lost_updates")
