@@ -18,6 +18,7 @@ from halfscope.torch.doctor.outcomes import norm
 from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.private import without_function_modes, without_modes
 from halfscope.torch.steps.backward_gradients import BackwardGradients, hook_gradient
+from halfscope.torch.tensors.distance import distance_sums
 from halfscope.torch.tensors.elements import Choice
 from halfscope.torch.watch.layers import Layers
 from halfscope.torch.weak_hooks import WeakHook
@@ -108,7 +109,8 @@ def _of_no_size(subject: Subject, run: Run) -> set[str]:
     if not small:
         return set()
     noisy = subject.program().run(Trial(is_exact=True, noise=FP32_UNIT, seed=1)).outcome.gradients
-    return {name for name in small if name in noisy and norm(noisy[name], gradients[name]) > _LOST * norms[name]}
+    errors = {name: distance_sums(noisy[name], gradients[name]).squared_error for name in small if name in noisy}
+    return {name for name, squared in errors.items() if math.sqrt(squared) > _LOST * norms[name]}
 
 
 def _updates(subject: Subject, run: Run) -> dict[str, torch.Tensor]:

@@ -77,25 +77,26 @@ class Floor:
         return Floor(self.unit, self.calls, unharmed=self.unharmed, upstream=self.upstream)
 
     def learn(self, noisy: Outcome, exact: Outcome) -> None:
-        _learn(self.errors, noisy, exact)
-        _append(self.of_each_run, noisy, exact)
+        every = distances(noisy, exact)
+        _learn(self.errors, every)
+        _append(self.of_each_run, every)
 
     def learn_jumps(self, noisy: Outcome, exact: Outcome, units: float) -> None:
         """Noise of several units flips signs more often, and a flip costs the same.
 
         An error far above `units` times the median of the runs with noise of one unit is a flip's.
         """
-        _append(self.of_large_noise, noisy, exact)
+        _append(self.of_large_noise, distances(noisy, exact))
         for key, errors in self.of_large_noise.items():
             most = _JUMP * units * median(self.of_each_run.get(key, [0.0]))
             self.errors[key] = max([self.errors.get(key, 0.0), *(error for error in errors if error > most)])
 
     def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
-        _learn(self.errors_of_fp32, noisy, exact)
+        _learn(self.errors_of_fp32, distances(noisy, exact))
 
     def learn_changes(self, noisy: Outcome, exact: Outcome) -> None:
         """noisy: of a run whose state is kept in FP32, so that the round-off of the state itself explains nothing."""
-        _learn(self.errors_of_changes, noisy, exact)
+        _learn(self.errors_of_changes, distances(noisy, exact))
 
     def of(self, distance: Distance) -> float:
         return self.errors.get((distance.group, distance.name), 0.0)
@@ -210,13 +211,13 @@ class Floor:
         return typical if grows else 0.0
 
 
-def _append(runs: dict[tuple[str, str], list[float]], noisy: Outcome, exact: Outcome) -> None:
-    for each in distances(noisy, exact):
+def _append(runs: dict[tuple[str, str], list[float]], every: list[Distance]) -> None:
+    for each in every:
         runs.setdefault((each.group, each.name), []).append(each.error)
 
 
-def _learn(errors: dict[tuple[str, str], float], noisy: Outcome, exact: Outcome) -> None:
-    for each in distances(noisy, exact):
+def _learn(errors: dict[tuple[str, str], float], every: list[Distance]) -> None:
+    for each in every:
         key = (each.group, each.name)
         errors[key] = max(errors.get(key, 0.0), each.error)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
+from halfscope._core import DistanceSums
 from halfscope.torch.doctor.decisions import Decision, changed_in
-from halfscope.torch.doctor.rounding_mode import PART, Outer
+from halfscope.torch.doctor.rounding_mode import Outer
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.distance import distance_sums
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
 ALL_GRADIENTS = "all gradients together"
@@ -74,13 +76,19 @@ def _changes(ended: Ending, state: dict[str, torch.Tensor], outer: dict[int, Out
         before = ended.start.get(name) if kept is None or kept.adopted is None else kept.adopted
         if before is None or not tensor.is_floating_point() or before.numel() != tensor.numel():
             continue
-        if not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
+        if not _is_same(before, tensor) and not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
             found[name] = tensor.detach().reshape(-1) - before.reshape(-1)
     for key, kept in outer.items():
         if key not in known and kept.adopted is not None and kept.flat.is_floating_point():
             name = ended.names.setdefault(key, f"tensor {len(ended.names) + 1} {FROM_OUTSIDE}")
             found[name] = kept.flat - kept.adopted
     return found
+
+
+def _is_same(before: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """Whether both are one memory, so that what the step wrote there is in both."""
+    same = storage_key(before) == storage_key(tensor) and before.storage_offset() == tensor.storage_offset()
+    return same and before.shape == tensor.shape and before.stride() == tensor.stride()
 
 
 def loss_in(result: Any) -> torch.Tensor | None:
@@ -138,16 +146,20 @@ def _choices(found: Outcome, exact: Outcome) -> list[Distance]:
 def _of_gradients(found: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> list[Distance]:
     if not exact:
         return []
-    norms = {name: norm(gradient) for name, gradient in exact.items()}
-    total = sum(norm * norm for norm in norms.values()) ** 0.5
+    sums = {name: _sums(found.get(name), tensor) for name, tensor in exact.items()}
+    sizes = {
+        name: norm(exact[name]) if between is None else math.sqrt(between.squared_size)
+        for name, between in sums.items()
+    }
+    total = math.hypot(*sizes.values())
     least = _SHARE * total / len(exact) ** 0.5
     result = [
-        replace(_distance("gradient", name, found.get(name), tensor, least), share=_SHARE * norms[name] / (least or 1))
-        for name, tensor in exact.items()
+        replace(_judged("gradient", name, between, least), share=_SHARE * sizes[name] / (least or 1))
+        for name, between in sums.items()
     ]
     if all(each.is_finite for each in result):
-        square = sum(norm(found[name], exact[name]) ** 2 for name in exact if name in found)
-        result.append(Distance("gradients", ALL_GRADIENTS, square**0.5 / total if total else 0.0, True))
+        error = math.sqrt(sum(between.squared_error for between in sums.values() if between is not None))
+        result.append(Distance("gradients", ALL_GRADIENTS, error / total if total else 0.0, True))
     return result
 
 
@@ -167,31 +179,28 @@ def _choice(place: CallPlace, found: list[Decision] | None, exact: list[Decision
 def _change(name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Distance:
     if found is None:
         return Distance("change", name, 1.0, True, stays=1.0)
-    distance = _distance("change", name, found, exact)
-    moved = exact != 0
-    stay = moved & (found == 0) if found.shape == exact.shape else moved
-    return replace(distance, stays=float(stay.sum() / moved.sum()))
+    between = _sums(found, exact)
+    stays = 1.0 if between is None else between.still / max(between.moved, 1)
+    return replace(_judged("change", name, between), stays=stays)
 
 
-def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor, least: float = 0.0) -> Distance:
-    if found is None or found.shape != exact.shape:
-        return Distance(group, name, float("inf"), False)
-    if not all(bool((a.isfinite() | ~b.isfinite()).all()) for a, b in _pairs(found, exact)):
-        return Distance(group, name, float("inf"), False)
-    difference = norm(found, exact)
-    size = max(norm(exact), least)
-    return Distance(group, name, difference / size if size else (0.0 if difference == 0 else float("inf")), True)
+def _distance(group: str, name: str, found: torch.Tensor | None, exact: torch.Tensor) -> Distance:
+    return _judged(group, name, _sums(found, exact))
 
 
-def norm(tensor: torch.Tensor, exact: torch.Tensor | None = None) -> float:
-    """Norm of a tensor, or of its difference from FP32's, over the elements that are finite there."""
-    square = 0.0
-    for one, other in _pairs(tensor, tensor if exact is None else exact):
-        difference = one.double() if exact is None else one.double() - other.double()
-        square += float(torch.where(other.isfinite(), difference, 0.0).square().sum())
-    return math.sqrt(square)
+def _sums(found: torch.Tensor | None, exact: torch.Tensor) -> DistanceSums | None:
+    """None of a tensor that is missing, or has another shape."""
+    return None if found is None or found.shape != exact.shape else distance_sums(found, exact)
 
 
-def _pairs(one: torch.Tensor, other: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Parts of two tensors, so that what is computed of them stays small."""
-    return zip(one.detach().reshape(-1).split(PART), other.detach().reshape(-1).split(PART))
+def _judged(group: str, name: str, between: DistanceSums | None, least: float = 0.0) -> Distance:
+    """least: norm that FP32's tensor has at least, for the relative error."""
+    if between is None or between.spoiled:
+        return Distance(group, name, math.inf, False)
+    difference, size = math.sqrt(between.squared_error), max(math.sqrt(between.squared_size), least)
+    return Distance(group, name, difference / size if size else (0.0 if difference == 0 else math.inf), True)
+
+
+def norm(tensor: torch.Tensor) -> float:
+    """Norm of a tensor over its finite elements."""
+    return math.sqrt(distance_sums(tensor, tensor).squared_size)
