@@ -1,10 +1,14 @@
 // Rounding of a caller's floats in place by address, counted on the way: the casts of
 // halfscope.torch.emulate.
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 
+#include <halfscope/core/error.hpp>
+#include <halfscope/format/formats.hpp>
+#include <halfscope/kernel/cast/noise.hpp>
 #include <halfscope/kernel/cast/round.hpp>
 #include <halfscope/stats/cast_counts.hpp>
 #include <halfscope/stats/site.hpp>
@@ -25,6 +29,25 @@ constexpr const char* rounded_cast_documentation =
 
 detail: "counters", "histogram" for a histogram of the exact numbers too, or "none" for neither: then it returns None.
 Whoever calls it vouches for the memory.)doc";
+
+constexpr const char* noise_documentation =
+    R"doc(Multiplies `elements` float32 at `address` in CPU memory by 1 + amount r, in place, with r uniform in [-1, 1).
+
+Whole numbers up to 1 / amount stay, infinities and NaNs, and what `held`, a format by name, holds. seed: of the numbers
+r. Whoever calls it vouches for the memory. Raises ValueError for an unknown format, and for an amount that is not
+between 2^-24 and 1.)doc";
+
+void add_noise_at(std::uintptr_t address, std::size_t elements, double amount, std::uint64_t seed,
+                  const std::optional<std::string>& held) {
+  if (!(amount >= 0x1p-24 && amount <= 1))
+    throw InvalidArgument(fmt::format("add_noise: amount {}; give 2^-24 to 1", amount));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller's memory.
+  const std::span<float> values{reinterpret_cast<float*>(address), elements};
+  RelativeNoise noise{.amount = static_cast<float>(amount), .seed = seed};
+  if (held) noise.held = parse_format(*held);
+  const nb::gil_scoped_release release;
+  add_noise(values, noise);
+}
 
 /// A tensor's part in a step has random bits of its own.
 struct CastPlace {
@@ -60,6 +83,8 @@ class Cast {
 }  // namespace
 
 void bind_casts(nb::module_& module) {
+  module.def("add_noise", add_noise_at, nb::arg("address"), nb::arg("elements"), nb::kw_only(),
+             nb::arg("amount"), nb::arg("seed"), nb::arg("held") = nb::none(), noise_documentation);
   nb::class_<CastCounts>(module, "CastCounts", "Counts of an array's elements before and after a cast.")
       .def_ro("elements", &CastCounts::elements)
       .def_prop_ro("zeros", [](const CastCounts& counts) { return counts.counters.zeros; })

@@ -9,11 +9,11 @@ namespace halfscope {
 /// Sums over two arrays. Errors and sizes are those of the elements whose expected number is finite; they are
 /// added in double, in an order that depends neither on the threads nor on the instruction set.
 struct DistanceSums {
-  double squared_error = 0;  // of found - expected
-  double squared_size = 0;   // of expected
+  double squared_error = 0;  // found - expected
+  double squared_size = 0;   // expected
   std::int64_t spoiled = 0;  // elements that are infinite or NaN, and expected to be finite
   std::int64_t moved = 0;    // elements that are expected not to be zero
-  std::int64_t still = 0;    // those among them that are zero
+  std::int64_t still = 0;    // elements that are zero, and expected not to be
 
   DistanceSums& operator+=(const DistanceSums& other) {
     squared_error += other.squared_error;
