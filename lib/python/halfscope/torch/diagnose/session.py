@@ -17,7 +17,7 @@ from halfscope.torch.emulate.emulation import Emulation
 from halfscope.torch.emulate.training import Options, Trainee
 from halfscope.torch.policy import FP32, Policy
 from halfscope.torch.steps.snapshot import Snapshot
-from halfscope.torch.tensors.elements import HALF
+from halfscope.torch.tensors.elements import HALF, all_finite
 
 
 @dataclass
@@ -139,13 +139,11 @@ class Session:
             loss,
             gradients,
             {name: buffer.detach().clone() for name, buffer in model.named_buffers()},
-            [name for name, gradient in gradients.items() if not bool(gradient.isfinite().all())],
+            [name for name, gradient in gradients.items() if not all_finite(gradient)],
             _not_finite(dict(model.named_buffers())),
             _not_finite(dict(model.named_parameters())),
         )
 
 
 def _not_finite(tensors: dict[str, torch.Tensor]) -> list[str]:
-    return [
-        name for name, tensor in tensors.items() if tensor.is_floating_point() and not bool(tensor.isfinite().all())
-    ]
+    return [name for name, tensor in tensors.items() if tensor.is_floating_point() and not all_finite(tensor)]

@@ -55,6 +55,7 @@ def find_remedy(program: Program, progress: Progress, quick: bool = False) -> Di
         report = _examined(about)
     finally:
         progress.end()
+        program.copies.let_go()
     losses = [getattr(about, name).outcome.loss if hasattr(about, name) else None for name in ("narrow", "exact")]
     return replace(
         report, loss=losses[0], loss_in_fp32=losses[1], is_stopped=progress.is_stopped, untried=progress.untried_words

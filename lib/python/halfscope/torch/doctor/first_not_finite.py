@@ -11,6 +11,7 @@ from halfscope.torch.doctor.call_log import CallLog
 from halfscope.torch.doctor.calls import Call
 from halfscope.torch.doctor.nested_tensors import floats_in, lies_in_memory
 from halfscope.torch.private import current_node, node_number, storage_key
+from halfscope.torch.tensors.elements import all_finite
 
 # Fills make an infinity on purpose.
 _FILLS_NAMES = "full fill masked_fill index_fill where scalar_tensor full_like new_full zeros clone _to_copy copy"
@@ -56,7 +57,7 @@ class FirstNotFinite:
         if name in _UNWRITTEN:  # whatever the memory held before
             return
         results = [each for each in floats_in(result) if lies_in_memory(each)]
-        if all(map(_is_finite, results)):
+        if all(map(all_finite, results)):
             return
         written = {storage_key(each) for each in results}
         operands = [each for each in floats_in(args) if lies_in_memory(each) and storage_key(each) not in written]
@@ -79,11 +80,6 @@ class FirstNotFinite:
     @property
     def backward(self) -> Origin | None:
         return next((origin for origin in self._first.values() if origin.is_backward), None)
-
-
-def _is_finite(tensor: torch.Tensor) -> bool:
-    """Whether all elements are; without a tensor beside it where their sum is."""
-    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
 
 
 def _any(is_bad: Any, tensors: list[torch.Tensor]) -> bool:

@@ -2,28 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from halfscope.torch.doctor.nested_tensors import tensors_in
-from halfscope.torch.private import buffers_in
+from halfscope.torch.private import buffers_in, storage_key
 from halfscope.torch.steps.snapshot import RandomNumbers
+
+
+class Copies:
+    """Elements of tensors, copied once for several runs, each of which begins with them."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
+
+    def of(self, tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Each tensor with its data and the copied elements; new ones are copied now, and others are let go."""
+        kept = {}
+        for tensor in tensors:
+            entry = self._taken.get(id(tensor))
+            if entry is None or not _are_one(entry[1], tensor.data):
+                entry = (tensor, tensor.data, tensor.data.clone())
+            kept[id(tensor)] = entry
+        self._taken = kept
+        return list(self._taken.values())
+
+    def let_go(self) -> None:
+        self._taken.clear()
+
+
+def _are_one(data: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether the numbers of two tensors are the same memory."""
+    if data.layout is not torch.strided or other.layout is not torch.strided:
+        return False
+    places = [(storage_key(each), each.storage_offset(), each.shape, each.stride()) for each in (data, other)]
+    return places[0] == places[1]
 
 
 @contextmanager
 def kept_state(
-    model: torch.nn.Module, tensors: list[torch.Tensor], optimizers: list[torch.optim.Optimizer]
+    model: torch.nn.Module,
+    tensors: list[torch.Tensor],
+    optimizers: list[torch.optim.Optimizer],
+    copies: Copies | None = None,
 ) -> Iterator[None]:
     """A model's weights and buffers, gradients, modes, optimizers and random numbers are left as they were.
 
-    The tensors of optimizers stay the same objects: runs tell them by their storages.
+    The tensors of optimizers stay the same objects: runs tell them by their storages. copies: of earlier runs from the
+    same state, between which nothing has written to it.
     """
     of_optimizers = [each for optimizer in optimizers for each in tensors_in(dict(optimizer.state))]
     every = {id(each): each for each in [*tensors, *of_optimizers]}
-    kept = [(tensor, tensor.data, tensor.data.clone()) for tensor in every.values()]
+    kept = (copies or Copies()).of(list(every.values()))
     gradients = [(weight, weight.grad) for weight in model.parameters()]
     modes = [(module, module.training) for module in model.modules()]
     dictionaries = [(module, dict(buffers_in(module))) for module in model.modules()]

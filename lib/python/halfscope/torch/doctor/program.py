@@ -17,13 +17,13 @@ from halfscope.torch.doctor.call_mode import CallMode
 from halfscope.torch.doctor.calls import Call, CallPlan, Kept
 from halfscope.torch.doctor.chosen_modules import ChosenModules
 from halfscope.torch.doctor.first_not_finite import FirstNotFinite
-from halfscope.torch.doctor.kept_state import kept_state
+from halfscope.torch.doctor.kept_state import Copies, kept_state
 from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.doctor.outcomes import Ending, Outcome, loss_in, outcome_of
-from halfscope.torch.doctor.rounding_mode import PART, Rounder, RoundingMode
+from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
-from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
+from halfscope.torch.private import checkpoints_called_directly, storage_key
 from halfscope.torch.tensors.storages import covers_storage
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -78,13 +78,14 @@ class Program:
         self.names = {id(module): name for name, module in self.model.named_modules()}
         self._weights = dict(self.model.named_parameters())
         self._buffers = dict(self.model.named_buffers())
+        self.copies = Copies()  # the state before each run
 
     def run(
         self, trial: Trial, see: FirstNotFinite | None = None, after_call: Callable[[Call], None] | None = None
     ) -> Run:
         """see: called after each operation below autograd, with its name, arguments and result."""
         self.runs += 1
-        with kept_state(self.model, self._tensors(), self.optimizers):
+        with kept_state(self.model, self._tensors(), self.optimizers, self.copies):
             self._widen_state()
             return self._run(trial, see, after_call)
 
@@ -168,17 +169,8 @@ class Program:
         if not trial.is_exact:
             mode.rounder(mode.back_up(tensor).flat)
         elif trial.noise:
-            self._add_noise(mode, mode.back_up(tensor).flat)
+            mode.rounder.add_noise(mode.back_up(tensor).flat, self.format.name)
         return Numbers.NARROW
-
-    def _add_noise(self, mode: RoundingMode, flat: torch.Tensor) -> None:
-        """Adds noise to the elements that the format does not hold."""
-        with without_modes():  # the step itself does not write
-            for part in flat.split(PART):
-                held, noisy = part.clone(), part.clone()
-                Rounder(self.format.name)(held)
-                mode.rounder(noisy)
-                part.copy_(torch.where(held == part, part, noisy))
 
     def _tensors(self) -> list[torch.Tensor]:
         return [*self._weights.values(), *self._buffers.values()]

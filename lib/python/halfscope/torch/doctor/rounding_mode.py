@@ -20,7 +20,7 @@ from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.operations.operators import operation_of, writes
 from halfscope.torch.operations.table import Kind
 from halfscope.torch.private import TorchDispatchMode, schema_of, storage_key, without_function_modes
-from halfscope.torch.tensors.elements import address_of_floats
+from halfscope.torch.tensors.elements import address_of_floats, lies_without_gaps
 from halfscope.torch.tensors.storages import StorageMap, storage_of, stored
 from halfscope.torch.tensors.trees import floats
 
@@ -44,8 +44,6 @@ _PIPELINE = (
     "the step sends tensors from one rank to another, as a pipeline does, and the search runs it another number of "
     "times on each; give it the whole model in one process"
 )
-
-PART = 2**17  # elements of a large tensor that are taken at once, so that what is computed beside them stays small
 
 
 @dataclass(frozen=True)
@@ -90,35 +88,32 @@ class Outer:
 
 
 class Rounder:
-    """Rounds float32 tensors in place to a format by name; None leaves them."""
+    """Rounds float32 tensors in place to a format by name; None leaves them. noise: relative, added before."""
 
     def __init__(self, format: str | None, noise: float = 0.0, seed: int = 0) -> None:
         self._cast = None if format is None else _core.Cast(format, "activation")
-        self._noise, self._generator = noise, torch.Generator().manual_seed(seed)
+        self._noise, self._seed = noise, seed << 32
 
     def __call__(self, tensor: torch.Tensor, operation: str = "") -> None:
-        tensor = stored(tensor)
-        if not lies_in_memory(tensor):
-            return
-        if self._noise and operation not in _NOISELESS:
-            for part in _parts(tensor):
-                self._add_noise(part)
-        if self._cast is None or not tensor.numel():
-            return
-        if tensor.is_contiguous() and tensor.is_cpu:
-            self._cast.round(address_of_floats(tensor), tensor.numel(), "", detail="none")
-            return
-        host = tensor.cpu().contiguous()
-        if host is tensor or host.data_ptr() == tensor.data_ptr():
-            host = host.clone(memory_format=torch.contiguous_format)
-        self._cast.round(address_of_floats(host), host.numel(), "", detail="none")
-        tensor.copy_(host)
+        self._change(stored(tensor), self._noise if operation not in _NOISELESS else 0.0)
 
-    def _add_noise(self, tensor: torch.Tensor) -> None:
-        factor = torch.rand(tensor.shape, generator=self._generator).mul_(2 * self._noise).add_(1 - self._noise)
-        factor = factor.to(tensor.device)
-        factor[(tensor == tensor.round()) & (tensor.abs() <= 1 / self._noise)] = 1  # whole numbers are exact
-        tensor.mul_(factor)
+    def add_noise(self, tensor: torch.Tensor, held: str) -> None:
+        """Noise in the numbers that a format, by name, does not hold."""
+        self._change(stored(tensor), self._noise, held.partition("/")[0])
+
+    def _change(self, tensor: torch.Tensor, noise: float, held: str | None = None) -> None:
+        if not (noise or self._cast is not None) or not tensor.numel() or not lies_in_memory(tensor):
+            return
+        near = tensor
+        if not tensor.is_cpu or not lies_without_gaps(tensor):
+            near = tensor.cpu().clone(memory_format=torch.contiguous_format)
+        if noise:
+            self._seed += 1  # each tensor has numbers of its own
+            _core.add_noise(address_of_floats(near), near.numel(), amount=noise, seed=self._seed, held=held)
+        if self._cast is not None:
+            self._cast.round(address_of_floats(near), near.numel(), "", detail="none")
+        if near is not tensor:
+            tensor.copy_(near)
 
     def number(self, value: Any) -> Any:
         """A constant as the format holds it."""
@@ -127,14 +122,6 @@ class Rounder:
         one = torch.tensor([float(value)], dtype=torch.float32)
         self._cast.round(address_of_floats(one), 1, "", detail="none")
         return float(one[0])
-
-
-def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Views of a large tensor, in the order of its memory, so that what is computed beside it stays small."""
-    if tensor.numel() <= PART:
-        return [tensor]
-    dense = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
-    return list(dense.view(-1).split(PART)) if dense.is_contiguous() else [tensor]
 
 
 class RoundingMode(TorchDispatchMode):

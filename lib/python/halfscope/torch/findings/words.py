@@ -10,6 +10,7 @@ from halfscope.torch.findings.fault import Fault
 from halfscope.torch.findings.finding import called, digits, operation_of, place_of
 from halfscope.torch.findings.kinds import WORDS
 from halfscope.torch.operations.table import TABLE
+from halfscope.torch.tensors.elements import all_finite
 
 PARTIAL_SUMS = "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction and its like for BF16 permit it"
 _LARGE = ("cast", "sum", "sum of products", "constant", "addition", "product", "power", "exponential")
@@ -104,5 +105,5 @@ def _forward(fault: Fault, others: list[Fault]) -> list[str]:
 
 def ill_words(name: str, tensor: torch.Tensor) -> str:
     """Sentence on a tensor of a training's state that is not finite before a step; empty for a finite one."""
-    bad = int((~tensor.isfinite()).sum())
+    bad = 0 if all_finite(tensor) else int((~tensor.isfinite()).sum())
     return f"{name} holds {bad} of {tensor.numel()} elements that are NaN or infinite before the step" if bad else ""

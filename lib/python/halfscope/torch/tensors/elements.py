@@ -90,6 +90,11 @@ def floats_on_host(tensor: torch.Tensor) -> torch.Tensor | None:
     return elements if elements.numel() else None
 
 
+def all_finite(tensor: torch.Tensor) -> bool:
+    """Whether all elements are finite: they are where their sum is, which needs no tensor beside it."""
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
 def address_of_floats(tensor: torch.Tensor) -> int:
     """Address at which the compiled module reads and writes a float32 tensor without gaps.
 
