@@ -74,6 +74,21 @@ def test_a_search_with_time_for_all_leaves_nothing_out() -> None:
     assert report.untried == "" and report.findings and all(advice.kind for advice in report.findings), report
 
 
+@pytest.mark.parametrize("runs", [18, 20, 24, 27])
+def test_fp32_is_tried_before_cheaper_changes_where_time_is_short(runs: int) -> None:
+    _, report = searched(60.0, 60.0 / runs, 1e3)
+    assert [advice.kind for advice in report.findings] == ["FP32"], report
+    assert "cheaper remedies than FP32" in report.untried and report.runs <= runs
+
+
+@pytest.mark.parametrize("runs", [31, 40, 50, 200])
+def test_the_cheapest_change_is_told_where_time_is_enough(runs: int) -> None:
+    _, report = searched(60.0, 60.0 / runs, 1e3)
+    _, unhurried = searched(60.0, 0.01, 1e3)
+    assert [str(advice) for advice in report.findings] == [str(advice) for advice in unhurried.findings]
+    assert report.findings[0].kind == "constant" and report.untried == ""
+
+
 def test_runs_that_end_with_an_error_tell_nothing_of_the_others() -> None:
     clock = Clock()
     progress = Progress(10.0, clock)

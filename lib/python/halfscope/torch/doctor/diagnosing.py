@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.calls import Kept
@@ -15,12 +14,14 @@ from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.state_causes import last_write
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.fp32_calls import edits_of
-from halfscope.torch.doctor.transformations.table import FAMILIES
+from halfscope.torch.doctor.transformations.table import FAMILIES, SURE, Family
 from halfscope.torch.doctor.typing_edits import Edit
 from halfscope.torch.words import listed
 
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
 _REGION, _REMEDIES, _IN_FP32 = "the calls that FP32 heals", "remedies", "state in FP32"
+_CHEAPER = "cheaper remedies than FP32"
+_ENOUGH = 60  # runs that any search for remedies ends within
 _SHORT = 6  # calls, a short region also in a small step
 _NO_LINE = 1 / 3  # share of the calls: a longer region is round-off that grows everywhere
 _FEW_LINES = 3  # whatever share of the calls they hold
@@ -50,6 +51,7 @@ class Course:
     is_out_of_time: bool = False
     tried: int = 0
     _begun: set[str] = field(default_factory=set)  # parts of the search
+    _secured: dict[tuple[CallPlace, ...], Remedy] = field(default_factory=dict)  # by the calls of a group
 
     def search(self) -> None:
         """Fills in what heals the step, until its time is over or Ctrl-C ends it."""
@@ -113,9 +115,13 @@ class Course:
         reach = log.first_within((call for group in groups for call in group.reach()), _KEPT)
         decisions = {alarm.distance.place for alarm in self.about.alarms if alarm.distance.place is not None}
         self.about.keep(Kept(reach, frozenset(decisions)))
+        for place, group in enumerate(groups):
+            others = frozenset(each for other in groups if other is not group for each in other.places)
+            groups[place] = replace(group, base=self.about.region(others, self.base))
+        if not self.about.progress.has_room(_ENOUGH):
+            self._secure(groups)
         for group in groups:
-            others = frozenset(place for other in groups if other is not group for place in other.places)
-            self._heal(replace(group, base=self.about.region(others, self.base)))
+            self._heal(group)
         changes = any(alarm.distance.group == "change" for alarm in self.about.alarms)
         if self.base.keeps_state and self.remedies and changes:
             together = replace(self._state(self.base), trial=self.remedies[-1].candidate.trial)
@@ -150,20 +156,35 @@ class Course:
         if run is not None and all(alarm.distance.group != "change" for alarm in left):
             self.remedies.append(Remedy(self._state(_STATE), run.outcome.loss, is_of_changes=True))
 
-    def _heal(self, group: Group) -> None:
-        found = next((each for each in self._accepted(group)), None)
-        if found is None:
-            self.is_unhealed = True
-            return
-        self.remedies.append(found)
+    def _secure(self, groups: list[Group]) -> None:
+        """FP32 for each group, before the time is over that cheaper changes may take."""
+        for group in groups:
+            remedy = self._first(SURE, group)
+            if remedy is not None:
+                self._secured[group.places] = remedy
+                self.remedies.append(remedy)
+        if self._secured:
+            self._begin(_CHEAPER)
 
-    def _accepted(self, group: Group) -> Iterator[Remedy]:
-        for family in FAMILIES:
-            for candidate in family(group):
-                self.tried += 1
-                run = self.about.healed_run(candidate.trial, candidate.moves)
-                if run is not None:
-                    yield self._remedy(candidate, group.places, run)
+    def _heal(self, group: Group) -> None:
+        secured = self._secured.get(group.places)
+        families = [family for family in FAMILIES if secured is None or family is not SURE]
+        found = next(filter(None, (self._first(family, group) for family in families)), None)
+        if found is None:
+            self.is_unhealed = self.is_unhealed or secured is None
+        elif secured is None:
+            self.remedies.append(found)
+        else:
+            self.remedies = [found if each is secured else each for each in self.remedies]
+
+    def _first(self, family: Family, group: Group) -> Remedy | None:
+        """The first of a family's changes that is accepted."""
+        for candidate in family(group):
+            self.tried += 1
+            run = self.about.healed_run(candidate.trial, candidate.moves)
+            if run is not None:
+                return self._remedy(candidate, group.places, run)
+        return None
 
     def _remedy(self, candidate: Candidate, group: tuple[CallPlace, ...], run: Run | None = None) -> Remedy:
         run = run or self.about.run(replace(candidate.trial, keeps=Kept()))

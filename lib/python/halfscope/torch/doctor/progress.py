@@ -59,11 +59,15 @@ class Progress:
 
     def has_time(self, runs: int = 1, purpose: str = "") -> bool:
         """Whether so many more runs end in time. purpose: what is not tried without them; empty: `doing`."""
-        if self.elapsed + runs * self.longest <= self.seconds:
+        if self.has_room(runs):
             return True
         self.is_cut = True
         self.leave_out(purpose or self.doing)
         return False
+
+    def has_room(self, runs: int) -> bool:
+        """Whether so many more runs would end in time."""
+        return self.elapsed + runs * self.longest <= self.seconds
 
     def leave_out(self, purpose: str) -> None:
         if purpose not in self.untried:

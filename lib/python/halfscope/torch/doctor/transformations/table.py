@@ -20,3 +20,4 @@ FAMILIES: tuple[Family, ...] = (
     one_call,
     region,
 )
+SURE: Family = region  # needs no knowledge of the fault
