@@ -140,7 +140,7 @@ class Course:
             return False
         self._begin(_IN_FP32)
         self.tried += 1
-        if not self.about.heals(base):
+        if not self.about.heals_but_for_flips(base):
             return False
         self.remedies.append(self._remedy(self._state(base), ()))
         return True

@@ -184,6 +184,18 @@ class Examination:
             self._answers[key] = run is not None and self.floor.is_healed(run.outcome, self.exact.outcome)
         return self._answers[key]
 
+    def heals_but_for_flips(self, trial: Trial) -> bool:
+        """Whether the step is FP32's but for round-off, after more noise where a sign may have flipped."""
+        if self.heals(trial):
+            return True
+        run = self.run(trial)
+        left = [] if run is None else self.floor.alarms(run.outcome, self.exact.outcome, HEALED)
+        of_signs = [each for each in left if each.reason == "round-off" and each.distance.group.startswith("gradient")]
+        if run is None or not of_signs or any(each.reason not in ("round-off", "change") for each in left):
+            return False
+        left = Pair(self.run, trial, run.outcome, self.exact.outcome).alarms(self.floor, HEALED)
+        return not left and self.floor.is_healed(run.outcome, self.exact.outcome)
+
     def every_call(self, base: Trial) -> Trial:
         """The trial with all calls in FP32 that may be the cause."""
         return self.region(None if self.program.only is None else frozenset(self.places), base)

@@ -10,6 +10,7 @@ from statistics import median
 from halfscope.torch.doctor.decisions import ORDERS, TO_WHOLE
 from halfscope.torch.doctor.outcomes import Distance, Outcome, distances
 from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.tensors.elements import all_finite
 
 _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
@@ -81,15 +82,18 @@ class Floor:
         _learn(self.errors, every)
         _append(self.of_each_run, every)
 
-    def learn_jumps(self, noisy: Outcome, exact: Outcome, units: float) -> None:
+    def learn_jumps(self, noisy: Outcome, exact: Outcome, units: float, of_changes: bool = False) -> None:
         """Noise of several units flips signs more often, and a flip costs the same.
 
-        An error far above `units` times the median of the runs with noise of one unit is a flip's.
+        An error far above `units` times the median of the runs with noise of one unit is a flip's. of_changes: the
+        state is kept in FP32, so that a flip explains its changes too.
         """
         _append(self.of_large_noise, distances(noisy, exact))
         for key, errors in self.of_large_noise.items():
             most = _JUMP * units * median(self.of_each_run.get(key, [0.0]))
-            self.errors[key] = max([self.errors.get(key, 0.0), *(error for error in errors if error > most)])
+            jump = max((error for error in errors if error > most), default=0.0)
+            for known in (self.errors, *([self.errors_of_changes] if of_changes else [])):
+                known[key] = max(known.get(key, 0.0), jump)
 
     def learn_fp32(self, noisy: Outcome, exact: Outcome) -> None:
         _learn(self.errors_of_fp32, distances(noisy, exact))
@@ -143,12 +147,17 @@ class Floor:
         )
 
     def keeps_fp32(self, changed: Outcome, exact: Outcome, moves: bool) -> bool:
-        """Whether a change leaves FP32's own outcome. moves: it moves a constant, which FP32 may see."""
+        """Whether a change leaves FP32's own outcome. moves: it moves a constant, or drops a guard, which FP32 may see.
+
+        Two runs with noise know FP32's round-off within some factor. That excuses little where the round-off is large:
+        another function would pass for the same one.
+        """
         for each in distances(changed, exact):
             key = (each.group, each.name)
-            least = max(8 * self.errors_of_fp32.get(key, 0.0), 1e-6)
+            own = self.errors_of_fp32.get(key, 0.0)
+            least = max(8 * own, 1e-6)
             if moves:
-                least = max(least, 2 * self.unit, min(2 * self.errors.get(key, 0.0), _MOVED))
+                least = max(min(least, _MOVED), 2 * own, 2 * self.unit, min(2 * self.errors.get(key, 0.0), _MOVED))
             if each.group != "choice" and (not each.is_finite or each.error > least):
                 return False
         return True
@@ -225,4 +234,4 @@ def _learn(errors: dict[tuple[str, str], float], every: list[Distance]) -> None:
 def is_finite(outcome: Outcome) -> bool:
     """Whether loss, results, gradients and changes are finite."""
     tensors = [*outcome.numbers.values(), *outcome.gradients.values(), *outcome.changes.values()]
-    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+    return all(map(all_finite, tensors))

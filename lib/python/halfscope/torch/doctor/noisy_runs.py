@@ -35,7 +35,7 @@ class Pair:
     def learn(self, floor: Floor, is_quick: bool = False) -> None:
         """Round-off of the format, in the runs that every floor needs."""
         for seed in _SEEDS[: 1 if is_quick else None]:
-            self._teach(floor.learn, floor.unit, seed)
+            self._teach(partial(self._learn, floor), floor.unit, seed)
 
     def learn_fp32(self, floor: Floor) -> None:
         """Round-off of FP32."""
@@ -53,7 +53,7 @@ class Pair:
         floor.has_near_ties = bool(changed_decisions(self.narrow, self.exact))
         if floor.has_near_ties or any(alarm.reason == "round-off" for alarm in found):
             for seed in _MORE_SEEDS:
-                self._teach(floor.learn, floor.unit, seed)
+                self._teach(partial(self._learn, floor), floor.unit, seed)
             found = floor.alarms(self.narrow, self.exact, tolerance)
             is_of_gradients = all(alarm.distance.group.startswith("gradient") for alarm in found)
             if found and (is_of_gradients or floor.has_near_ties):
@@ -79,7 +79,14 @@ class Pair:
         if noisy is not None:
             learn(noisy, self.exact)
 
+    def _learn(self, floor: Floor, noisy: Outcome, exact: Outcome) -> None:
+        """Noise of one unit; beside a state in FP32 it explains what changes too."""
+        floor.learn(noisy, exact)
+        if self.trial.keeps_state:
+            floor.learn_changes(noisy, exact)
+
     def _after_flips(self, floor: Floor, seeds: tuple[int, ...], tolerance: Tolerance) -> list[Alarm]:
         for seed in seeds:
-            self._teach(partial(floor.learn_jumps, units=_FLIPPING), _FLIPPING * floor.unit, seed)
+            learn = partial(floor.learn_jumps, units=_FLIPPING, of_changes=self.trial.keeps_state)
+            self._teach(learn, _FLIPPING * floor.unit, seed)
         return floor.alarms(self.narrow, self.exact, tolerance)
