@@ -23,7 +23,7 @@ from halfscope.torch.doctor.outcomes import Ending, Outcome, loss_in, outcome_of
 from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
-from halfscope.torch.private import checkpoints_called_directly, storage_key
+from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
 from halfscope.torch.tensors.storages import covers_storage
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -154,6 +154,10 @@ class Program:
 
     def _adopt(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial, log: CallLog) -> Numbers:
         """Kind of a tensor from outside of the run, which is rounded where it holds numbers of the format."""
+        with without_modes():  # the step itself does not write
+            return self._adopted(tensor, mode, trial, log)
+
+    def _adopted(self, tensor: torch.Tensor, mode: RoundingMode, trial: Trial, log: CallLog) -> Numbers:
         is_state = log.is_state(tensor)
         if trial.shrinks and not is_state and not tensor.requires_grad:
             mode.shrunk += 1
