@@ -70,6 +70,7 @@ class Program:
     only: ChosenModules | None = None  # to whose calls the search for a cause is narrowed
     runs: int = 0
     refusal: str = ""  # a script's error at the type of the format; from then on its tensors say float32
+    copies: Copies = field(default_factory=Copies)  # the state before each run
     _names: dict[int, str] = field(default_factory=dict)  # names by storage of tensors that are not the model's
     # By storage: what the step in FP32 writes to that is neither the model's nor an optimizer's.
     written_outside: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -78,7 +79,6 @@ class Program:
         self.names = {id(module): name for name, module in self.model.named_modules()}
         self._weights = dict(self.model.named_parameters())
         self._buffers = dict(self.model.named_buffers())
-        self.copies = Copies()  # the state before each run
 
     def run(
         self, trial: Trial, see: FirstNotFinite | None = None, after_call: Callable[[Call], None] | None = None
