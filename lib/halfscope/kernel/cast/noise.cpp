@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t noise_tile = 4096;
 
-/// The first random number of a tile. Those of two tiles overlap by chance alone.
+/// The first random number of a tile. Tiles share some by chance alone.
 std::uint32_t first_of(std::uint64_t seed, std::size_t index) {
   return RandomStream{.seed = seed}.bits(4 * index);
 }

@@ -12,7 +12,7 @@ namespace halfscope {
 /// Noise of a relative size: each number x becomes x (1 + amount r), with r uniform in [-1, 1).
 struct RelativeNoise {
   float amount = 0;
-  std::uint64_t seed = 0;             ///< of the numbers r, which are those of no other seed
+  std::uint64_t seed = 0;             ///< each has numbers r of its own
   std::optional<FloatFormat> held{};  ///< numbers that this format holds stay what they are
 };
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 
 
 def spoil(draw: random.Random, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """What steps do to a state: they write to tensors, replace them, and add some."""
+    """Tensors of the state are written to, replaced and added."""
     for weight in model.parameters():
         kind = draw.randrange(4)
         if kind == 0:

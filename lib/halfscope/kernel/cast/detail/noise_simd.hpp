@@ -14,7 +14,7 @@ struct NoisePart {
   float* values;
   const float* rounded;
   std::size_t count;
-  std::uint32_t first;  // of the random numbers
+  std::uint32_t first;  // random number
   float amount;
 };
 
