@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfscope.roundoff import Agreement, Roundings, SignedError, compare, signed_error
+from halfscope.agreement import Agreement, Roundings, compare
+from halfscope.roundoff import SignedError, signed_error
 
 __all__ = ["Agreement", "SignedError", "assert_close", "signed_error"]
 
