@@ -132,6 +132,16 @@ def test_wrong_products_are_not_called_inconclusive(seed: int) -> None:
             assert ("give magnitudes= if these are sums" in str(caught.value)) == (given is None)
 
 
+def test_numbers_below_the_smallest_step_are_inconclusive() -> None:
+    for seed in range(20):
+        tiny = np.random.default_rng(seed).uniform(1e-9, 2.9e-8, 50)
+        with pytest.raises(Inconclusive, match="zeros would agree too: 1 FP16 rounding .*; compare larger numbers"):
+            assert_close(rounded(tiny, "fp16"), tiny, roundings=1)
+        assert_close(np.append(rounded(tiny, "fp16"), 1), np.append(tiny, 1), roundings=1)
+    assert_close(np.zeros(5), np.zeros(5), roundings=1)
+    assert assert_close(np.zeros(0), np.zeros(0), roundings=1).floor is None
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "says"),
     [

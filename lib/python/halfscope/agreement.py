@@ -147,8 +147,10 @@ def _agreement(numbers: _Numbers, roundings: Roundings) -> Agreement:
         most = roundings.bounds(sizes)
         ratio = np.where(np.isnan(difference), math.inf, np.abs(difference)) / np.where(np.isfinite(most), most, 1.0)
     index = int(ratio.argmax()) if ratio.size else 0
-    finite = np.isfinite(difference) & np.isfinite(exact) & np.isfinite(sizes)
-    rows = distinct_rows(exact[finite], difference[finite], roundings.half_steps(sizes[finite]))
+    half = roundings.half_steps(sizes)
+    # A number below half the smallest step becomes 0 each time: its error is its size, no draw among many.
+    drawn = np.isfinite(difference) & np.isfinite(exact) & np.isfinite(sizes) & ((np.abs(sizes) >= half) | (sizes == 0))
+    rows = distinct_rows(exact[drawn], difference[drawn], half[drawn])
     place = tuple(int(axis) for axis in np.unravel_index(index, numbers.shape)) if ratio.size else ()
     worst = float(ratio[index]) if ratio.size else 0.0
     return Agreement(given.size, worst, place, *_statistics(rows, roundings))
