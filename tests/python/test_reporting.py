@@ -82,18 +82,7 @@ def test_the_schema_has_the_keys_and_sees_a_breach() -> None:
         target[path[-1]] = value
         assert len(list(faults(wrong))) == 1, path
     del right["findings"][0]["tried"]
-    assert list(faults(right)) == ["report.findings[0]: lacks tried"]
-
-
-def test_the_validator_agrees_with_another_one() -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="the package jsonschema is not installed")
-    for seed in range(50):
-        told, rng = random_report(seed).to_dict(), random.Random(seed)
-        target = rng.choice([told, *told["findings"]])
-        key = rng.choice(list(target))
-        target[key] = rng.choice([None, 0, 3, "", "check", [], {}])
-        errors = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(told))
-        assert bool(errors) == bool(list(faults(told))), told
+    assert list(faults(right)) == ["findings[0]: 'tried' is a required property"]
 
 
 def arrays(scale: float) -> dict[str, np.ndarray]:

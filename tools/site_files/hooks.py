@@ -27,6 +27,7 @@ PLACES = {
     "LICENSE": "LICENSE",
 }
 FIGURES = "notebooks/figures/"
+SCHEMAS = "lib/python/halfscope/schemas/"
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
 
 # Pages of the Python reference: title, sentence, module, names. No names: the whole module.
@@ -56,6 +57,8 @@ def place_in_site(path: str) -> str:
         return path.removeprefix("docs/")
     if path.startswith(FIGURES):
         return "figures/" + path.removeprefix(FIGURES)
+    if path.startswith(SCHEMAS):
+        return "reference/" + path.removeprefix(SCHEMAS)
     if path not in PLACES:
         raise ValueError(f"{path} is linked, but is not in the site: tools/site_files/hooks.py names what is")
     return PLACES[path]
@@ -91,6 +94,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
     for figure in sorted((ROOT / FIGURES).glob("*.svg")):
         files.append(File.generated(config, f"figures/{figure.name}", abs_src_path=str(figure)))
+    for schema in sorted((ROOT / SCHEMAS).glob("*.json")):
+        files.append(File.generated(config, f"reference/{schema.name}", abs_src_path=str(schema)))
     files.append(File.generated(config, "site.css", abs_src_path=str(Path(__file__).with_name("site.css"))))
     for page in sorted(path for path in BUILT.rglob("*") if path.is_file()):
         place = page.relative_to(BUILT).as_posix()
