@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-NAMES = ("report",)
+NAMES = ("report", "analyze", "formats", "updates", "replay")
 
 
 def schema(name: str) -> dict[str, Any]:
