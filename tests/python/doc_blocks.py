@@ -1,9 +1,9 @@
 """Reads the fenced blocks of README.md and docs/, with the comment directly above each.
 
 <!-- not run: REASON -->   the block stays unchecked, and REASON says why
-<!-- torch -->             Python that needs PyTorch: tools/test --torch runs it
+<!-- torch -->             Python or commands that need PyTorch: tools/test --torch runs them
 <!-- torch 2.4 -->         the same, of this version or a newer one
-<!-- exit status N -->     of the block's last command
+<!-- exit status N -->     of the block's last command; also "torch, exit status N"
 <!-- output -->            text: the standard output of the block before it
 <!-- compared: TEST -->    text: output that another test compares
 """
@@ -43,16 +43,18 @@ class Block:
 
     @property
     def needs_torch(self) -> bool:
-        return self.note.split(" ")[0] == "torch"
+        return re.match(r"torch\b", self.note) is not None
 
     @property
     def torch_version(self) -> tuple[int, ...]:
         """The first that runs it; empty where each does."""
-        return tuple(int(part) for part in self.note.removeprefix("torch").split(".") if part)
+        version = re.match(r"torch (\d+)\.(\d+)", self.note)
+        return tuple(map(int, version.groups())) if version else ()
 
     @property
     def exit_status(self) -> int:
-        return int(self.note.split()[-1]) if self.note.startswith("exit status ") else 0
+        status = re.search(r"exit status (\d+)$", self.note)
+        return int(status[1]) if status else 0
 
 
 def read_blocks(page: Path) -> list[Block]:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from checkpoint_file import write_checkpoint
 from doc_blocks import LANGUAGES, Block, all_blocks, prose, read_blocks, shown
+from halfscope import check_command
 from recording.pages import pages
 from recording.source_tree import PROGRAM, ROOT
 
@@ -58,6 +60,23 @@ def write_inputs(folder: Path) -> None:
     (folder / "my_book.txt").write_text("in the beginning was the word and the word was good\n" * 2000)
 
 
+def write_graph(folder: Path, page: str) -> None:
+    """model.onnx, in which a square overflows in FP16, and its inputs, for a page that reads them."""
+    if "inputs.npz" not in PAGES[page].read_text():
+        return
+    onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+    make, random = onnx.helper, np.random.default_rng(0)
+    nodes = [make.make_node("MatMul", ["x", "w"], ["h"], name="/fc"),
+             make.make_node("Mul", ["h", "h"], ["square"], name="/square"),
+             make.make_node("Sqrt", ["square"], ["y"], name="/root")]  # fmt: skip
+    weight = onnx.numpy_helper.from_array(random.normal(0, 300, (8, 16)).astype(np.float32), "w")
+    values = [make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", n]) for name, n in (("x", 8), ("y", 16))]
+    graph = make.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(folder / "model.onnx"))
+    np.savez(folder / "inputs.npz", x=random.normal(size=(4, 8)).astype(np.float32))
+
+
 def megatron_line(step: int) -> str:
     """A line of a log in which the third step is skipped."""
     scale = 65536.0 if step <= 3 else 32768.0
@@ -93,10 +112,25 @@ def run_shell(block: Block) -> str:
 def test_commands_run(page: str, workplace: Path) -> None:
     output = ""
     for block in read_blocks(PAGES[page]):
-        if block.language == "sh" and block.reason is None:
+        if block.language == "sh" and block.reason is None and not block.needs_torch:
             output = run_shell(block)
         elif block.note == "output":
             assert block.code == output, block.place
+
+
+@pytest.mark.torch
+@needs_program
+@pytest.mark.parametrize("page", sorted(chosen("sh", torch=True)))
+def test_commands_with_torch_run(page: str, workplace: Path) -> None:
+    """With those before them, which write their files."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    write_graph(workplace, page)
+    python = workplace / "bin/python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    for block in read_blocks(PAGES[page]):
+        if block.language == "sh" and block.reason is None:
+            run_shell(block)
 
 
 def run_python(blocks: list[Block]) -> None:
@@ -121,6 +155,7 @@ def test_python_runs(page: str, workplace: Path) -> None:
 def test_python_with_torch_runs(page: str, workplace: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     version = tuple(map(int, torch.__version__.split(".")[:2]))
+    write_graph(workplace, page)
     run_python([block for block in chosen("python", torch=True)[page] if block.torch_version <= version])
 
 
@@ -158,7 +193,7 @@ def test_every_block_is_run_or_marked(record_property) -> None:
     code = [block for block in BLOCKS if block.language != "text"]
     for block in code:
         assert block.reason is None or len(block.reason.split()) > 3, f"{block.place}: no reason"
-        assert block.reason or re.fullmatch(r"|torch( \d+\.\d+)?|exit status \d+", block.note), block.place
+        assert block.reason or re.fullmatch(r"|(torch( \d+\.\d+)?)?(, )?(exit status \d+)?", block.note), block.place
     for block in set(BLOCKS) - set(code):
         assert not re.search(r"^(\$ |tools/|cmake |pip |import )", block.code, re.MULTILINE), f"{block.place}: code"
         assert block.reason is None, f"{block.place}: text is never run"
@@ -194,6 +229,15 @@ def test_commands_and_options_exist(page: str) -> None:
         assert done.returncode == 0, f"{page}: {line}"
         missing = [option for option in options(line) if option != "--help" and option not in done.stdout]
         assert missing == [], f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_options_of_pythons_own_command_exist(page: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        check_command.run(["--help"])
+    for line in commands_of(PAGES[page]):
+        if line.startswith("python -m halfscope check"):
+            assert [option for option in options(line) if option not in said.getvalue()] == [], f"{page}: {line}"
 
 
 @needs_program
@@ -322,7 +366,9 @@ SHARED_LINES = (
 def test_no_table_stands_twice() -> None:
     rows: dict[str, str] = {}
     for name, page in PAGES.items():
-        text = page.read_text()
+        text = re.sub(
+            r"<!-- generated: (?:quoted|keys) .*?<!-- end of generated -->", "", page.read_text(), flags=re.DOTALL
+        )
         cells = re.findall(r"^\|.*\|$", text, re.MULTILINE)
         cells += [line for block in read_blocks(page) if block.language == "text" for line in block.code.splitlines()]
         for row in {words(line) for line in cells if len(words(line)) > 40} - {
