@@ -35,8 +35,12 @@ from recording.differences import differences_table
 from recording.experiment_index import experiment_index
 from recording.headline import everyday_line, headline_table
 from recording.inline_values import refreshed_values
+from recording.llms_file import PATH as LLMS
+from recording.llms_file import llms_text
 from recording.measured import install_block
+from recording.quoted_tables import quoted_table
 from recording.resnet_points import resnet_points
+from recording.schema_fields import schema_fields
 from recording.source_tree import PROGRAM, ROOT, recorded_folder
 
 END = "<!-- end of generated -->"
@@ -179,7 +183,9 @@ RECORDED_KINDS: dict[str, Callable[..., str]] = {
     "devices": lambda sources: device_section(sources.recorded),
     "differences": lambda sources, experiment: text_block(differences_table(sources.recorded, experiment)),
     "emulated-operations": emulated_operations,
+    "keys": lambda sources, name, *keys: schema_fields(name, *keys),
     "overflows": overflows,
+    "quoted": lambda sources, page, column: quoted_table(page, column),
     "index": lambda sources: experiment_index(sources.recorded),
     "resnet-points": lambda sources, experiment: resnet_points(sources.recorded, experiment),
     "install": lambda sources: install_block(sources.recorded),
@@ -233,7 +239,16 @@ def stale_pages(sources: Sources, root: Path = ROOT) -> dict[Path, str]:
             raise ValueError(f"{page.relative_to(root)}: {problem}") from None
         if new.split() != text.split():
             found[page] = new
-    return found | _stale_header(sources, root)
+    return found | _stale_header(sources, root) | _stale_llms(root)
+
+
+def _stale_llms(root: Path) -> dict[Path, str]:
+    """llms.txt, which is made of the pages as they are; none where no site is described."""
+    path = root / LLMS
+    if not (root / "mkdocs.yml").exists():
+        return {}
+    new = llms_text(root)
+    return {path: new} if not path.exists() or path.read_text(encoding="utf-8") != new else {}
 
 
 def _stale_header(sources: Sources, root: Path) -> dict[Path, str]:
