@@ -128,8 +128,17 @@ def address(place: str) -> str:
     return f"../{page.removesuffix('.md').removesuffix('index')}".rstrip("/") + "/" + hash_mark + anchor
 
 
+def write_sources(site: Path) -> None:
+    """Puts the Markdown of each page beside it, for programs that read: llms.txt links to these."""
+    outside = {place: ROOT / source for source, place in PLACES.items() if source.endswith(".md")}
+    inside = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*.md")}
+    for place, path in {**inside, **outside}.items():
+        (site / place).write_text(relinked(path.read_text(encoding="utf-8"), place), encoding="utf-8")
+
+
 def on_post_build(config: MkDocsConfig) -> None:
-    """Writes a page that leads on at each earlier address, unless a present page has it."""
+    """Adds the pages' sources, and a page that leads on at each earlier address, unless a present page has it."""
+    write_sources(Path(config.site_dir))
     for page, anchors in earlier_addresses().items():
         path = Path(config.site_dir) / page.removesuffix(".md") / "index.html"
         if path.exists():

@@ -1,5 +1,7 @@
 """Checks a built site: every link and anchor leads somewhere, and no page fetches anything from elsewhere.
 
+Links of llms.txt and of the pages' sources in Markdown are followed too.
+
     python links.py FOLDER
 
 Prints a line for each fault; exit status 1 if there is one.
@@ -7,6 +9,7 @@ Prints a line for each fault; exit status 1 if there is one.
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 # Where a page fetches what it shows; an <a> to elsewhere is the reader's choice.
 FETCHES = {("img", "src"), ("script", "src"), ("source", "src"), ("iframe", "src"), ("link", "href")}
+LINK = re.compile(r"\]\(([^)\s]+)\)")  # a link in Markdown
 SHOWN_LINKS = {"stylesheet", "icon", "preload", "preconnect", "modulepreload"}  # by the rel of a <link>
 
 
@@ -66,7 +70,21 @@ def faults(site: Path) -> list[str]:
                 found.append(f"{place}: {address} leads nowhere")
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 found.append(f"{place}: {address}: the page has no such anchor")
-    return found
+    return found + [
+        line for path in (site / "llms.txt", *sorted(site.rglob("*.md"))) for line in faults_of_text(path, site)
+    ]
+
+
+def faults_of_text(path: Path, site: Path) -> list[str]:
+    """A line for each link of a text in Markdown that leads to no file; none for a text that is not there."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    targets = [target for target in LINK.findall(text) if not urlsplit(target).scheme]
+    return [
+        f"{path.relative_to(site)}: {target} leads nowhere"
+        for target in targets
+        if not (path.parent / unquote(target.partition("#")[0])).exists()
+    ]
 
 
 if __name__ == "__main__":

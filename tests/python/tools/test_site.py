@@ -43,3 +43,12 @@ def test_a_fault_is_named(tmp_path: Path, fault: str, words: str) -> None:
     status, lines = check(tmp_path, GOOD + fault)
     assert status == 1
     assert len(lines) == 1 and lines[0].startswith(words)
+
+
+def test_a_text_of_links_is_followed_too(tmp_path: Path) -> None:
+    (tmp_path / "two.md").write_text("# Two\n\n[one](../index.html), [gone](gone.md#at)\n\n```python\nx[0](y)\n```\n")
+    (tmp_path / "llms.txt").write_text("- [Two](two.md): a page\n- [Three](three.md)\n- [out](https://example.org)\n")
+    status, lines = check(tmp_path, GOOD)
+    assert status == 1
+    assert lines == ["llms.txt: three.md leads nowhere", "two.md: ../index.html leads nowhere",
+                     "two.md: gone.md#at leads nowhere"]  # fmt: skip
