@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from halfscope.formats import Format
 from halfscope.onnx.graphs import TYPES, GraphNode, Graphs
@@ -18,11 +19,6 @@ from halfscope.onnx.node_search import needed_nodes
 from halfscope.onnx.runs import Distance, Runs
 from halfscope.reporting import Finding, Place, Report, Reported
 from halfscope.whole_files import write_whole
-
-try:
-    import onnx
-except ImportError as error:
-    raise ImportError("halfscope.onnx needs the package onnx: pip install onnx") from error
 
 
 @dataclass(frozen=True)
