@@ -93,10 +93,11 @@ def small_epsilon(graph: Graph) -> list[str]:
 
 def reciprocal_of_square(graph: Graph) -> list[str]:
     size = 10.0 ** -float(graph.draw.uniform(4.2, 5))
-    scaled = graph.add("Mul", graph.add("Add", graph.add("Abs", graph.last), graph.constant(0.5)), graph.constant(size))
+    least = graph.add("Add", graph.add("Abs", graph.last), graph.constant(0.5))
+    scaled = graph.add("Mul", least, graph.constant(size), name="/f/scaled")
     graph.add("Mul", scaled, scaled, name="/f/square")
     graph.add("Div", graph.constant(size * size), graph.last, name="/f/div")
-    return ["/f/square", "/f/div"]
+    return ["/f/scaled", "/f/square", "/f/div"]
 
 
 def lost_difference(graph: Graph) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from halfscope.formats import Format
+from halfscope.onnx.evaluator import NodeError
 from halfscope.onnx.graphs import TYPES, GraphNode, Graphs
 from halfscope.onnx.model_and_inputs import inputs_of, line_of, loaded_model
 from halfscope.onnx.node_search import needed_nodes
@@ -118,6 +119,8 @@ def check(
     graphs = Graphs(loaded)
     try:
         runs = Runs(graphs, given, format, 2.0 ** -Format.of(format).precision)
+    except NodeError as error:
+        raise ValueError(f"onnx check: {' '.join(str(error).split())[:300]}") from error
     except Exception as error:
         raise ValueError(f"onnx check: the reference evaluator: {line_of(error)}") from error
     return _checked(runs, words)
@@ -154,24 +157,32 @@ def _suspects(runs: Runs, results: Mapping[str, Any]) -> list[int]:
 
 def _reason(runs: Runs, node: GraphNode, kept: tuple[GraphNode, ...]) -> str:
     """A result or a constant that the format does not hold, or an operand that another kept node makes."""
-    largest = Format.of(runs.format).largest
-    for name in node.outputs:
-        value = runs.exact.get(name)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
-            size = float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
-            if size >= largest:
-                return f"its result is {size:.4g}, {size / largest:.2g} times {runs.format.upper()}'s largest number"
+    format = Format.of(runs.format)
+    sizes = [_largest(runs.exact.get(name)) for name in node.outputs]
+    for size in sizes:
+        if size >= format.largest:
+            return f"its result is {size:.4g}, {size / format.largest:.2g} times {format.label}'s largest number"
     for name in node.inputs:
         constant = runs.graphs.constants.get(name)
         if constant is not None and constant.size == 1:
             value = float(constant.reshape(-1)[0])
-            rounded = Format.of(runs.format).round(value)
+            rounded = format.round(value)
             if value != 0 and (rounded == 0 or abs(rounded) == inf):
-                return f"its constant {value:.6g} is {rounded:g} in {runs.format.upper()}"
+                return f"its constant {value:.6g} is {rounded:g} in {format.label}"
+    for size in sizes:
+        if 0 < size < format.smallest_normal:
+            return f"its result is {size:.4g} at most, below {format.label}'s smallest normal number"
     makers = [str(other) for other in kept if set(other.outputs) & set(node.inputs)]
     if makers:
         return f"it takes the FP32 result of {makers[0]}"
-    return f"{runs.format.upper()} loses what it computes: with it rounded the outputs are not FP32's"
+    return f"{format.label} loses what it computes: with it rounded the outputs are not FP32's"
+
+
+def _largest(value: Any) -> float:
+    """Largest finite magnitude of a float result; 0 for another one."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return 0.0
+    return float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
 
 
 def _words(distances: tuple[Distance, ...]) -> str:

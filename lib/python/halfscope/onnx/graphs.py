@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from halfscope.onnx.evaluator import DOMAIN, Noise, Rounding
 from halfscope.onnx.mixed_model import mixed_model, subgraphs
 
 _ROUNDED = "@16"  # ends the name of a tensor in 16 bits
@@ -45,63 +46,46 @@ class Graphs:
     model: onnx.ModelProto
     nodes: list[GraphNode] = field(init=False)
     constants: dict[str, np.ndarray] = field(init=False)  # float ones, initializers and Constant nodes
-    _ranks: dict[str, int] = field(init=False)  # float tensors' ranks; 0: not known
+    _floats: set[str] = field(init=False)  # names of float tensors
 
     def __post_init__(self) -> None:
         self.nodes = [_node(number, node, inside) for number, (node, inside) in enumerate(_walk(self.model.graph))]
         self.constants = {name: value for graph in _graphs(self.model.graph) for name, value in _constants(graph)}
-        self._ranks = _float_ranks(self.model)
-        if not self._ranks:
+        self._floats = _float_names(self.model)
+        if not self._floats:
             raise ValueError("onnx check: the model has no FP32 tensor; give the model before its conversion")
 
     def rounded(self, format: str, keep: frozenset[int]) -> onnx.ModelProto:
         """Each float result is rounded to the format; nodes of `keep` are FP32, with constants as they are."""
-        return self._copy(_Rounding(TYPES[format], keep))
+        return self._copy(_Change(Rounding, keep, format=format))
 
-    def noisy(self, unit: float, seed: int) -> onnx.ModelProto:
-        """Each float result has noise of at most `unit`, relative, as a rounding has."""
-        return self._copy(_Noise(unit, seed, self._ranks))
+    def noisy(self, format: str, unit: float, seed: int) -> onnx.ModelProto:
+        """Each float result that the format does not hold has noise of at most `unit`, relative, as a rounding has."""
+        return self._copy(_Change(Noise, seed=seed, format=format, unit=unit))
 
     def mixed(self, format: str, keep: frozenset[int]) -> onnx.ModelProto:
         """The model in the format, with the nodes of `keep` in FP32."""
-        return mixed_model(self.model, set(self._ranks), keep, TYPES[format])
+        return mixed_model(self.model, self._floats, keep, TYPES[format])
 
     def _copy(self, change: Any) -> onnx.ModelProto:
         copy = onnx.ModelProto()
         copy.CopyFrom(self.model)
-        _Copy(change, set(self._ranks), set(self.constants)).rewrite(copy.graph, True)
+        copy.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+        _Copy(change, self._floats, set(self.constants)).rewrite(copy.graph, True)
         return copy
 
 
-class _Rounding:
-    def __init__(self, type_: int, keep: frozenset[int]) -> None:
-        self._type, self.keep = type_, keep
+class _Change:
+    """A node of our own behind each float tensor, but for results of the nodes in `keep`."""
 
-    def nodes(self, source: str, target: str) -> list[onnx.NodeProto]:
-        """Nodes that make `target` of `source`."""
-        middle = f"{target}@cast"
-        return [
-            helper.make_node("Cast", [source], [middle], to=self._type),
-            helper.make_node("Cast", [middle], [target], to=TensorProto.FLOAT),
-        ]
+    def __init__(self, operation: type, keep: frozenset[int] = frozenset(), seed: int | None = None, **options: Any):
+        self._operation, self.keep, self._options = operation.__name__, keep, options
+        self._draw = None if seed is None else np.random.default_rng(seed)
 
-
-class _Noise:
-    keep: frozenset[int] = frozenset()
-
-    def __init__(self, unit: float, seed: int, ranks: dict[str, int]) -> None:
-        self._unit, self._ranks, self._draw = unit, ranks, np.random.default_rng(seed)
-
-    def nodes(self, source: str, target: str) -> list[onnx.NodeProto]:
-        """A factor for each element; a number, and a tensor of unknown rank, have one."""
-        factor, name = f"{target}@factor", target.removesuffix(_ROUNDED)
-        if self._ranks.get(name, 0):
-            limits = {"low": 1 - self._unit, "high": 1 + self._unit, "seed": float(self._draw.integers(1 << 20))}
-            made = helper.make_node("RandomUniformLike", [source], [factor], dtype=TensorProto.FLOAT, **limits)
-        else:
-            number = np.float32(1 + self._unit * self._draw.uniform(-1, 1))
-            made = helper.make_node("Constant", [], [factor], value=numpy_helper.from_array(np.asarray(number)))
-        return [made, helper.make_node("Mul", [source, factor], [target])]
+    def node(self, source: str, target: str) -> onnx.NodeProto:
+        """The node that makes `target` of `source`."""
+        seed = {} if self._draw is None else {"seed": int(self._draw.integers(1 << 20))}
+        return helper.make_node(self._operation, [source], [target], domain=DOMAIN, **self._options, **seed)
 
 
 class _Copy:
@@ -117,10 +101,10 @@ class _Copy:
         own = {each.name for each in graph.initializer}
         for name in (each.name for each in graph.initializer):
             if name in self._constants:
-                before += self._change.nodes(name, name + _ROUNDED)
+                before.append(self._change.node(name, name + _ROUNDED))
         given = [each.name for each in graph.input if each.name in self._floats and each.name not in own]
         for name in given:
-            before += self._change.nodes(name, name + _ROUNDED)
+            before.append(self._change.node(name, name + _ROUNDED))
         if is_outer:
             self._given = set(given)
         changed = [made for node in graph.node for made in self._rewritten(node)]
@@ -142,9 +126,9 @@ class _Copy:
         yield node
         for _, name in results:
             if is_constant or kept:
-                yield from self._change.nodes(name, name + _ROUNDED)
+                yield self._change.node(name, name + _ROUNDED)
             else:  # subgraphs and outputs read `name`, which is rounded
-                yield from self._change.nodes(name + _RAW, name)
+                yield self._change.node(name + _RAW, name)
                 yield helper.make_node("Identity", [name], [name + _ROUNDED])
 
 
@@ -177,10 +161,10 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, np.ndarray]]:
                 yield node.output[0], np.asarray(numbers, np.float32)
 
 
-def _float_ranks(model: onnx.ModelProto) -> dict[str, int]:
-    """Ranks of FP32 tensors by name, by ONNX's own inference; 0 where it knows none."""
+def _float_names(model: onnx.ModelProto) -> set[str]:
+    """Names of FP32 tensors, by ONNX's own inference."""
     inferred = onnx.shape_inference.infer_shapes(model)
-    return {name: rank for graph in _graphs(inferred.graph) for name, rank in _floats_of(graph)}
+    return {name for graph in _graphs(inferred.graph) for name in _floats_of(graph)}
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -190,9 +174,8 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
             yield from _graphs(inner)
 
 
-def _floats_of(graph: onnx.GraphProto) -> Iterator[tuple[str, int]]:
+def _floats_of(graph: onnx.GraphProto) -> Iterator[str]:
     for value in [*graph.input, *graph.output, *graph.value_info]:
-        kind = value.type.tensor_type
-        if kind.elem_type == TensorProto.FLOAT:
-            yield value.name, len(kind.shape.dim) if kind.HasField("shape") else 0
-    yield from ((each.name, len(each.dims)) for each in graph.initializer if each.data_type == TensorProto.FLOAT)
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            yield value.name
+    yield from (each.name for each in graph.initializer if each.data_type == TensorProto.FLOAT)

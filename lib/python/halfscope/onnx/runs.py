@@ -9,8 +9,8 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
+from halfscope.onnx.evaluator import Evaluator
 from halfscope.onnx.graphs import Graphs
 from halfscope.roundoff import relative_error
 
@@ -50,8 +50,14 @@ class Runs:
     def __post_init__(self) -> None:
         self.exact = self.results(self.graphs.model)
         self._outputs = [value.name for value in self.graphs.model.graph.output]
-        noisy = [self.results(self.graphs.noisy(self.unit, seed)) for seed in _SEEDS]
-        self.floors = {name: max(self._error(each, name) for each in noisy) for name in self._outputs}
+        noisy = [self.results(self.graphs.noisy(self.format, self.unit, seed)) for seed in _SEEDS]
+        inputs_alone = self.rounded(frozenset(node.number for node in self.graphs.nodes))
+        self.floors = {name: self._floor(name, noisy, inputs_alone) for name in self._outputs}
+
+    def _floor(self, name: str, noisy: list[dict[str, Any]], inputs_alone: dict[str, Any]) -> float:
+        """The most that noise makes, or that rounded inputs alone make as long as the output is of use."""
+        inputs = self._error(inputs_alone, name)
+        return max(*(self._error(each, name) for each in noisy), inputs if inputs <= _MOST else 0.0)
 
     def rounded(self, keep: frozenset[int] = frozenset()) -> dict[str, Any]:
         """Results of the outer graph with the nodes of `keep` in FP32."""
@@ -77,7 +83,7 @@ class Runs:
         self.count += 1
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            results = ReferenceEvaluator(model).run(None, dict(self.inputs), intermediate=True)
+            results = Evaluator(model).run(None, dict(self.inputs), intermediate=True)
         return dict(results)
 
     def _error(self, results: Mapping[str, Any], name: str) -> float:
