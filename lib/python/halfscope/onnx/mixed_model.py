@@ -108,7 +108,7 @@ class _Mixed:
 
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Graphs among a node's attributes, in their order: branches of an If, the body of a Loop or Scan."""
-    found = []
+    found: list[onnx.GraphProto] = []
     for attribute in node.attribute:
         found += [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
     return found
