@@ -231,3 +231,13 @@ def test_a_coincidence_with_an_attribute_is_undone() -> None:
     with pytest.raises(ValueError, match=r"'first' .* is held by"):
         rescale(network, [torch.randn(8, 4)])
     assert network.rate == 1000.0
+
+
+def test_a_loss_without_axes() -> None:
+    torch.manual_seed(0)
+    network, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.randn(8, 4)
+    with torch.no_grad():
+        network[0].weight *= 2.0**20
+        network[2].weight *= 2.0**-20
+    result = rescale(network, [x], call=lambda network, x: functional.mse_loss(network(x), x[:, :2]))
+    assert result.moved["0.weight"] < 0 < result.moved["2.weight"]

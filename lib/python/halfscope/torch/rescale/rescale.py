@@ -207,4 +207,4 @@ def _same(outputs: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
 def _same_bits(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     if tensor.shape != other.shape or tensor.dtype != other.dtype:
         return False
-    return torch.equal(*(each.contiguous().view(torch.uint8) for each in (tensor, other)))
+    return torch.equal(*(each.contiguous().flatten().view(torch.uint8) for each in (tensor, other)))
