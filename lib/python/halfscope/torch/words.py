@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 
 def listed(names: Iterable[str]) -> str:
@@ -36,3 +37,20 @@ def unknown_name(given: str, names: Iterable[str]) -> str:
     """Words of a refusal: a module that the model does not have, and names near it."""
     near = get_close_matches(given, filter(None, names), n=3, cutoff=0.5)
     return f"the model has no module '{given}'" + (f"; near it: {', '.join(near)}" if near else "")
+
+
+def quoted(text: str) -> str:
+    """A string with double quotes, as the sources have them."""
+    plain = repr(text)
+    return plain if '"' in text else f'"{plain[1:-1]}"'
+
+
+def exceptions_to_paste(exceptions: Mapping[str, Any]) -> list[str]:
+    """Lines of code that name exceptions of `emulate`."""
+    return ["exceptions = {", *(f"    {quoted(name)}: {_code(change)}," for name, change in exceptions.items()), "}"]
+
+
+def _code(change: Any) -> str:
+    if isinstance(change, Mapping):
+        return f"{{{', '.join(f'{quoted(key)}: {_code(value)}' for key, value in change.items())}}}"
+    return quoted(change) if isinstance(change, str) else repr(change)

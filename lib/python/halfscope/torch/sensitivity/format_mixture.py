@@ -15,7 +15,7 @@ from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried, unit_formats
 from halfscope.torch.sensitivity.runtime_configs import runtime_config
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
-from halfscope.torch.words import counted, listed
+from halfscope.torch.words import counted, exceptions_to_paste, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ class FormatMixture(Reported):
         uniform = self._evidence.best_uniform()
         is_as_good = self._evidence.gain()[0] <= 0  # not where too few sequences tell
         finding = self._uniform(uniform) if is_as_good and uniform is not None else self._mixture(uniform)
-        pasted = self._lines_to_paste(finding.about)
+        pasted = exceptions_to_paste(finding.about)
         lines = [finding.change, *pasted, f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
         return Report("choose", (finding,), about=self._about(), text="\n".join(lines), table=self.table())
 
@@ -153,12 +153,6 @@ class FormatMixture(Reported):
             words += f"; too few to tell it from {uniform}: {FEWEST_SAMPLES} give an interval"
         return words if evidence.held_out else f"{words}; the same batches chose it: give held_out="
 
-    @staticmethod
-    def _lines_to_paste(exceptions: Mapping[str, Mapping[str, str]]) -> list[str]:
-        each = [f"    {_quoted(name)}: {{{_quoted(key)}: {_quoted(text)}}}," for name, change in exceptions.items()
-                for key, text in change.items()]  # fmt: skip
-        return ["exceptions = {", *each, "}"]
-
     def to_pandas(self) -> pd.DataFrame:
         """A row for the mixture and for each uniform format: bits, nats and their 95 % interval, of trials that judge.
 
@@ -186,12 +180,6 @@ class FormatMixture(Reported):
         left = [group for group in subject.groups if group not in self.groups]
         words = f"KL from FP32 in nats per term of the loss. {self._effort}."
         return f"{words} FP32 stay {listed(left)}: emulate has no rule for an embedding." if left else words
-
-
-def _quoted(text: str) -> str:
-    """With double quotes, as the sources have them."""
-    plain = repr(text)
-    return plain if '"' in text else f'"{plain[1:-1]}"'
 
 
 def exceptions_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str, str]]:
