@@ -45,6 +45,7 @@ ROOMS = {
     "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},
+    "gradient_errors": {"counts", "emulate", "policy", "search", "sensitivity", "steps", "words"},
     "one_block": {"check", "tensors", "weak_hooks", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip

@@ -89,3 +89,31 @@ def test_nothing_to_draw_is_refused() -> None:
         plotting.cost_map(Scored({("a", "mxfp4"): 0.0}))
     with pytest.raises(ValueError, match="frontier: no mixture; give those of"):
         plotting.frontier([])
+
+
+@dataclass
+class Left:
+    layers: tuple[str, ...]
+    error: float
+
+
+@dataclass
+class Errors:
+    layers: list[Left]
+    limit: float = 0.02
+
+    @staticmethod
+    def seen(error: float) -> float:
+        return error
+
+
+def test_errors_by_layers_that_are_left_out() -> None:
+    found = Errors([Left((), 0.3), Left(("a",), 0.1), Left(("a", "b"), 0.001), Left(("a", "b", "c"), 1e-14)])
+    axes = plotting.left_layers(found).axes[0]
+    curve, limit = axes.lines
+    assert list(curve.get_xdata()) == [0, 1, 2, 3] and list(curve.get_ydata()) == [0.3, 0.1, 0.001, 1e-14]
+    assert list(limit.get_ydata()) == [0.02, 0.02] and axes.get_ylim()[0] == pytest.approx(2e-5)
+    assert axes.texts[0].get_text() == "no effect expected below 0.02"
+    assert len(plotting.left_layers(Errors(found.layers, 0.0)).axes[0].lines) == 1
+    with pytest.raises(ValueError, match="left_layers: no layer was looked at"):
+        plotting.left_layers(Errors([]))

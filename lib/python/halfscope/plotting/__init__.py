@@ -12,6 +12,7 @@ from halfscope.plotting.format_costs import cost_map, frontier
 from halfscope.plotting.gradients import gradient_histogram, value_histogram
 from halfscope.plotting.harm import harm_by_predictor
 from halfscope.plotting.heatmap import flushed_map
+from halfscope.plotting.left_layers import left_layers
 from halfscope.plotting.loss_scales import scale_curve, scale_window
 from halfscope.plotting.loss_weights import loss_weight_curve
 from halfscope.plotting.maps import where_fp32_sums, where_loss_scaling, where_master_copy
@@ -39,6 +40,7 @@ __all__ = [
     "frontier",
     "gradient_histogram",
     "harm_by_predictor",
+    "left_layers",
     "loss_curves",
     "loss_weight_curve",
     "losses_by_ranks",

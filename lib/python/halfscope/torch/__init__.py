@@ -8,6 +8,9 @@ from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.dump import dump
 from halfscope.torch.emulate.emulation import Emulation, emulate
 from halfscope.torch.grad_scaler import GradScaler
+from halfscope.torch.gradient_errors.error_sums import GradientError
+from halfscope.torch.gradient_errors.gradient_errors import gradient_errors
+from halfscope.torch.gradient_errors.ranked_errors import GradientErrors
 from halfscope.torch.lint import Lint, lint
 from halfscope.torch.one_block.capture import Capture, capture
 from halfscope.torch.one_block.check_blocks import check_blocks
@@ -29,6 +32,8 @@ __all__ = [
     "Emulation",
     "FormatMixture",
     "GradScaler",
+    "GradientError",
+    "GradientErrors",
     "Lint",
     "LoadedBlock",
     "OutlierChannels",
@@ -46,6 +51,7 @@ __all__ = [
     "diagnose",
     "dump",
     "emulate",
+    "gradient_errors",
     "lint",
     "load_block",
     "probe_scales",

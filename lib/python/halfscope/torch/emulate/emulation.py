@@ -256,6 +256,11 @@ class Emulation(Reported):
         """
         return OperandTable(self._found.operands.rows)
 
+    @property
+    def products(self) -> list[str]:
+        """Products whose operands had formats of their own, as `bisect(units="products")` names them; else none."""
+        return self._candidates(self._found).of("products") if self._found.operands.products else []
+
     def casts(self) -> dict[tuple[str, str], CastTotals]:
         """Elements cast by role and tensor, and how many were flushed, made subnormal or overflowed.
 
@@ -345,9 +350,12 @@ class Emulation(Reported):
         found = self._found
         if not found.computed.modules:  # the block had no forward pass that shows the operations
             found = self._trained([], accepts)[1]
-        candidates = Candidates(self._trainee.model, self._policy, found.computed, found.operands.products)
+        candidates = self._candidates(found)
         chosen = candidates.of(units) if layers is None else candidates.chosen(layers)
         return bisect(accepts, chosen, self._train_with_fp32, within)
+
+    def _candidates(self, found: Findings) -> Candidates:
+        return Candidates(self._trainee.model, self._policy, found.computed, found.operands.products)
 
     def _train_with_fp32(self, names: list[str], train: Callable[[], Any]) -> bool | float | None:
         """The result of `train`, from the beginning, with these in FP32; None where every step was skipped."""

@@ -1,0 +1,1 @@
+"""Errors of a training's gradients by product of each layer, beside what batches differ by."""
