@@ -11,6 +11,7 @@ from torch.func import jvp
 
 import halfscope
 from halfscope.torch import sensitivity
+from halfscope.torch.sensitivity.mixture_trials import tried
 from halfscope.torch.sensitivity.operand_images import OperandFormat
 from scored_networks import Transformer, plant, tokens, two_layers
 
@@ -25,6 +26,13 @@ KNOWN = {
     "nvfp4": (1.774e-2, 1.833e-2, 1.729e-2, 1.737e-2),
     "mxfp4": (2.833e-2, 2.822e-2, 3.276e-2, 3.274e-2),
 }
+# Both layers together: KL, and the exact Gauss-Newton form with its cross term; then that term alone.
+TOGETHER = {
+    "mxfp8_e4m3": (2.985e-3, 3.248e-3, 9.9e-5),
+    "mxfp6_e2m3": (3.229e-3, 3.490e-3, 5.1e-5),
+    "nvfp4": (3.290e-2, 3.570e-2, -1.6e-6),
+    "mxfp4": (5.805e-2, 5.669e-2, -4.3e-3),
+}
 
 
 def rounded(matrix: Tensor, format: str) -> Tensor:
@@ -36,27 +44,62 @@ def mean_divergence(reference: Tensor, output: Tensor) -> float:
     return float((before.exp() * (before - after)).sum(-1).mean())
 
 
-def by_hand(format: str) -> tuple[float, float, float, float]:
-    """KL and exact Gauss-Newton form of each layer alone, from the logits of products written out."""
-    model, x = two_layers()
-    first, second = model.one.weight.detach(), model.two.weight.detach()
-    hidden = x @ first.t()
-    z = hidden.relu() @ second.t()
-    first_error = rounded(x, format) @ rounded(first, format).t() - hidden
-    second_error = rounded(hidden.relu(), format) @ rounded(second, format).t() - z
-    moved = (hidden + first_error).relu() @ second.t(), z + second_error
-    tangents = jvp(lambda h: h.relu() @ second.t(), (hidden,), (first_error,))[1], second_error
-    shares = z.double().softmax(-1)
-    forms = []
-    for tangent in tangents:
+class ByHand:
+    """Errors of both layers, from products written out."""
+
+    def __init__(self, format: str) -> None:
+        model, x = two_layers()
+        first, second = model.one.weight.detach(), model.two.weight.detach()
+        hidden = x @ first.t()
+        self.z = hidden.relu() @ second.t()
+        first_error = rounded(x, format) @ rounded(first, format).t() - hidden
+        second_error = rounded(hidden.relu(), format) @ rounded(second, format).t() - self.z
+        self.moved = (hidden + first_error).relu() @ second.t(), self.z + second_error
+        self.tangents = jvp(lambda h: h.relu() @ second.t(), (hidden,), (first_error,))[1], second_error
+        self.both_moved = rounded((hidden + first_error).relu(), format) @ rounded(second, format).t()
+
+    def form(self, tangent: Tensor) -> float:
+        """Exact Gauss-Newton form, in nats per input."""
+        shares = self.z.double().softmax(-1)
         squares = (shares * tangent.double().square()).sum(-1) - (shares * tangent).sum(-1).square()
-        forms.append(float(squares.mean()) / 2)
-    return mean_divergence(z, moved[0]), forms[0], mean_divergence(z, moved[1]), forms[1]
+        return float(squares.mean()) / 2
+
+    @property
+    def alone(self) -> tuple[float, float, float, float]:
+        (first, second), (one, two) = self.moved, map(self.form, self.tangents)
+        return mean_divergence(self.z, first), one, mean_divergence(self.z, second), two
+
+    @property
+    def together(self) -> tuple[float, float, float]:
+        both, parts = self.form(sum(self.tangents)), sum(map(self.form, self.tangents))
+        return mean_divergence(self.z, self.both_moved), both, both - parts
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_kl_and_exact_form_of_two_layers(format: str) -> None:
-    assert by_hand(format) == pytest.approx(KNOWN[format], rel=5e-4)
+    assert ByHand(format).alone == pytest.approx(KNOWN[format], rel=5e-4)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_kl_and_exact_form_of_both_layers(format: str) -> None:
+    """The true trial of the mixture too."""
+    assert ByHand(format).together == pytest.approx(TOGETHER[format], rel=5e-4, abs=1e-4)
+    assert ByHand(format).together[:2] == pytest.approx(TOGETHER[format][:2], rel=5e-4)
+    model, x = two_layers()
+    (trial,) = tried(sensitivity(model, [x], [format])._subject, [{"one": format, "two": format}])
+    assert trial.mean == pytest.approx(TOGETHER[format][0], rel=5e-4)
+
+
+def test_drawn_scores_of_a_group_have_the_cross_term() -> None:
+    """Inner products of a group's units are added before the square."""
+    model, x = two_layers()
+    found = sensitivity(model, [x] * 200, FORMATS, groups=[["one", "two"]], seed=1)
+    alone = sensitivity(model, [x] * 200, FORMATS, groups=[], seed=1)
+    for format, (_, exact, cross) in TOGETHER.items():
+        score = found.scores["one + two", format].nats
+        assert score == pytest.approx(exact, rel=0.03)
+        parts = sum(alone.scores[unit, format].nats for unit in ("one", "two"))
+        assert score - parts == pytest.approx(cross, rel=0.2, abs=3e-4)
 
 
 def test_drawn_scores_of_two_layers() -> None:
