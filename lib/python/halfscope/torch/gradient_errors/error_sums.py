@@ -43,8 +43,8 @@ def difference(one: Gradients, other: Gradients) -> Gradients:
 class ErrorSums:
     """Sums over the elements of each weight: (batches, weights)."""
 
-    squares: Floats  # of the error
-    along: Floats  # of error times gradient
+    squares: Floats  # error squared
+    along: Floats  # error times gradient
 
     def error(self, gradients: Floats, noise: Floats, seed: int) -> GradientError:
         """gradients: sums of squares (batches, weights); noise: squared distance from the mean gradient (batches)."""

@@ -27,8 +27,8 @@ class Choice:
     """Products left out of the formats. units: errors of each product alone; layers: errors by number of layers."""
 
     left: tuple[str, ...]
-    within: GradientError  # of the operands that keep the formats
-    typed: GradientError  # of the whole policy so
+    within: GradientError  # error of the operands that keep the formats
+    typed: GradientError  # error of the whole policy so
     units: Mapping[str, GradientError]
     layers: tuple[LeftLayers, ...]
 
