@@ -42,7 +42,7 @@ ROOMS = {
         "wrapping",
     },
     "trainers": {"check", "watch"},
-    "doctor": {"events", "findings", "operations", "steps", "tensors", "words"},
+    "doctor": {"events", "findings", "operations", "rescale", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},
     "gradient_errors": {"counts", "emulate", "policy", "search", "sensitivity", "steps", "words"},

@@ -232,7 +232,8 @@ class Examination:
 
     def _fp32_with(self, trial: Trial, without: Run) -> Run | None:
         """FP32's run with a change. without: the one without it, which casts alone leave as it is."""
-        return self.run(replace(trial, is_exact=True)) if trial.calls.changes else without
+        is_changed = trial.calls.changes or trial.moved is not None
+        return self.run(replace(trial, is_exact=True)) if is_changed else without
 
     def _is_healed_by_its_own_floor(self, changed: Pair) -> bool:
         """Whether the round-off of the changed step explains what is left.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -30,6 +30,15 @@ TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, and stays
 
 
+class OtherState(Protocol):
+    """Weights of other sizes, with which FP32's outputs are the same."""
+
+    def applied(self) -> AbstractContextManager[None]: ...
+
+    def undo(self, outcome: Outcome) -> None:
+        """Has an outcome tell of the weights as they were."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """One run: in FP32 or in the format, and its changes."""
@@ -43,6 +52,7 @@ class Trial:
     keeps_state: bool = False  # weights and state stay in FP32 in their update
     scale: float | None = None  # another loss scale
     shrinks: int = 0  # seed of inputs that are up to 2 % smaller
+    moved: OtherState | None = None
     keeps: Kept | None = None  # calls are noted, and these keep operands and results; None: none is noted
 
 
@@ -85,6 +95,13 @@ class Program:
     ) -> Run:
         """see: called after each operation below autograd, with its name, arguments and result."""
         self.runs += 1
+        with nullcontext() if trial.moved is None else trial.moved.applied():
+            run = self._kept_run(trial, see, after_call)
+        if trial.moved is not None:
+            trial.moved.undo(run.outcome)
+        return run
+
+    def _kept_run(self, trial: Trial, see: FirstNotFinite | None, after_call: Callable[[Call], None] | None) -> Run:
         with kept_state(self.model, self._tensors(), self.optimizers, self.copies):
             self._widen_state()
             return self._run(trial, see, after_call)

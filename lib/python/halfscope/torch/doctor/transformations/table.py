@@ -9,6 +9,7 @@ from halfscope.torch.doctor.transformations.clamps import clamps
 from halfscope.torch.doctor.transformations.constants import constants
 from halfscope.torch.doctor.transformations.fp32_calls import one_call, region
 from halfscope.torch.doctor.transformations.identities import identities
+from halfscope.torch.doctor.transformations.moved_powers import moved_powers
 from halfscope.torch.doctor.transformations.powers_of_two import powers_of_two
 
 Family = Callable[[Group], Iterator[Candidate]]
@@ -17,6 +18,7 @@ FAMILIES: tuple[Family, ...] = (
     clamps,
     identities,
     powers_of_two,
+    moved_powers,
     one_call,
     region,
 )
