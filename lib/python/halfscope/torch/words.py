@@ -45,9 +45,9 @@ def quoted(text: str) -> str:
     return plain if '"' in text else f'"{plain[1:-1]}"'
 
 
-def exceptions_to_paste(exceptions: Mapping[str, Any]) -> list[str]:
-    """Lines of code that name exceptions of `emulate`."""
-    return ["exceptions = {", *(f"    {quoted(name)}: {_code(change)}," for name, change in exceptions.items()), "}"]
+def to_paste(name: str, entries: Mapping[str, Any]) -> list[str]:
+    """Lines of code that give a name to a dictionary, such as the exceptions of `emulate`."""
+    return [f"{name} = {{", *(f"    {quoted(key)}: {_code(value)}," for key, value in entries.items()), "}"]
 
 
 def _code(change: Any) -> str:

@@ -65,7 +65,7 @@ def expected(model: nn.Module, formats: dict[str, OperandFormat]) -> dict[str, O
         if isinstance(module, nn.Linear):
             format = formats.get(name)
             operands = ("weight", "input")[: len(format.sides)] if format and format.name != KEPT else ()
-            found[name] = dict.fromkeys(operands, format.name) if format else {}
+            found[name] = dict.fromkeys(operands, DYNAMIC.get(format.name, format.name)) if format else {}
     return found
 
 
@@ -90,6 +90,7 @@ def modelopt_name(cfg: dict[str, Any]) -> str:
     return kind_name(cfg["num_bits"], blocks.get(-1), blocks.get("scale_bits"))
 
 
+DYNAMIC = {"nvfp4+static": "nvfp4", "fp8_e4m3+static": "fp8_e4m3+current"}  # of the same numbers
 SCHEME = (("weight", "weights"), ("input", "input_activations"))
 
 
@@ -260,7 +261,10 @@ class Mixed(nn.Module):
         self.fc, self.conv = nn.Linear(8, 8), nn.Conv1d(8, 8, 1)
 
 
-FC_MXFP6 = "config: 'fc' has mxfp6_e2m3; compressed-tensors has nvfp4, mxfp4, mxfp8_e4m3, fp8_e4m3+current, bf16"
+FC_MXFP6 = (
+    "config: 'fc' has mxfp6_e2m3; compressed-tensors has nvfp4, mxfp4, mxfp8_e4m3, fp8_e4m3+current, nvfp4+static, "
+    "fp8_e4m3+static, bf16"
+)
 FC_FLOOR = "config: 'fc' has mxfp4/floor; torchao has nvfp4,"
 REFUSED: dict[str, tuple[str, dict[str, OperandFormat], str]] = {
     "runtime": ("vllm", {}, "config: runtime 'vllm'; give one of modelopt, compressed-tensors, torchao"),

@@ -46,8 +46,8 @@ def gradient_errors(
     A forward and a backward pass of each batch for each of these errors. The model is called in the mode that it is in;
     gradients, buffers and random numbers are as before afterwards.
 
-    Raises ValueError for a policy without formats of operands, fewer than two batches, and gradients that are not finite
-    in FP32 or do not differ; TypeError for what `emulate` refuses and for models that fully_shard has sharded.
+    Raises ValueError for a policy without formats of operands, fewer than two batches, and gradients that are not
+    finite in FP32 or do not differ; TypeError for what `emulate` refuses and for models that fully_shard has sharded.
     """
     check_model(model, "gradient_errors")
     if is_fully_sharded(model):

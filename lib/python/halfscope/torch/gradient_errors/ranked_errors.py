@@ -13,7 +13,7 @@ from halfscope.text_tables import aligned
 from halfscope.torch.gradient_errors.error_sums import GradientError
 from halfscope.torch.gradient_errors.kept_products import SEEN, Judge, LeftLayers
 from halfscope.torch.gradient_errors.policy_products import PolicyProducts, kind_of, layer_of
-from halfscope.torch.words import called, counted, exceptions_to_paste, number, quoted
+from halfscope.torch.words import called, counted, number, quoted, to_paste
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ class GradientErrors(Reported):
     def report(self) -> Report:
         """The exceptions to type, or that no effect is expected; why, and how sure."""
         finding = self._finding()
-        pasted = exceptions_to_paste(self.exceptions) if self.exceptions else []
+        pasted = to_paste("exceptions", self.exceptions) if self.exceptions else []
         lines = [finding.change, *pasted, f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
         return Report("gradient_errors", (finding,) if self.is_seen else (), about=self._about(),
                       text="\n".join(lines), table=self.table())  # fmt: skip
@@ -152,8 +152,8 @@ class GradientErrors(Reported):
         seen = "the part that multiplies a weight's gradient by one number is taken away, as Adam does not see it"
         words = "the whole error counts" if judge.optimizer == "sgd" else seen
         return (
-            f"Error over noise: squared error of the gradients of all weights over their variance between batches; {words}. "
-            f"Below {SEEN} trainings of a hundred steps told no format from FP32."
+            f"Error over noise: squared error of the gradients of all weights over their variance between batches; "
+            f"{words}. Below {SEEN} trainings of a hundred steps told no format from FP32."
         )
 
 

@@ -28,6 +28,8 @@ BOTH: dict[str, dict[str, Any]] = {
     for name, entry in WEIGHTS.items()
     if name != "mxfp6_e2m3"  # none of its presets has inputs of 6 bits
 }
+FP8 = WEIGHTS["fp8_e4m3+current"]
+BOTH |= {"nvfp4+static": BOTH["nvfp4"], "fp8_e4m3+static": {**FP8, "input_activations": FP8["weights"]}}
 
 
 def write(layers: Mapping[str, Mapping[str, Any]], kept: Sequence[str]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from halfscope.results.dataframes import frame
 from halfscope.text_tables import aligned
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried, unit_formats
+from halfscope.torch.sensitivity.operand_images import STATIC
 from halfscope.torch.sensitivity.runtime_configs import runtime_config
 from halfscope.torch.sensitivity.unit_scores import FEWEST_SAMPLES
-from halfscope.torch.words import counted, exceptions_to_paste, listed
+from halfscope.torch.words import counted, listed, to_paste
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +91,12 @@ class FormatMixture(Reported):
 
     @property
     def exceptions(self) -> dict[str, dict[str, str]]:
-        """For `emulate(model, "fp32", exceptions=...)`: the most frequent format for all units, and others."""
+        """For `emulate(model, "fp32", exceptions=...)`: the most frequent format for all units, and others.
+
+        Raises ValueError for a format with static scales, which `emulate` has not.
+        """
+        if self._has_static(self.formats):
+            raise ValueError("exceptions: emulate has no static scales; .formats names the formats of the units")
         return exceptions_of(self._subject, self.formats)
 
     def config(self, runtime: str) -> dict[str, Any]:
@@ -118,8 +124,8 @@ class FormatMixture(Reported):
         uniform = self._evidence.best_uniform()
         is_as_good = self._evidence.gain()[0] <= 0  # not where too few sequences tell
         finding = self._uniform(uniform) if is_as_good and uniform is not None else self._mixture(uniform)
-        pasted = exceptions_to_paste(finding.about)
-        lines = [finding.change, *pasted, f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
+        name = "formats" if self._has_static(finding.about) else "exceptions"
+        lines = [finding.change, *to_paste(name, finding.about), f"  Why: {finding.why}", f"  Sure: {finding.sure}"]
         return Report("choose", (finding,), about=self._about(), text="\n".join(lines), table=self.table())
 
     def _mixture(self, uniform: str | None) -> Finding:
@@ -127,19 +133,31 @@ class FormatMixture(Reported):
         why = f"{kept[MIXTURE].mean:.3g} nats per term from FP32 at {self.bits:.2f} bits"
         if uniform is not None:
             why += f"; {uniform} for all units has {kept[uniform].mean:.3g} at {self._evidence.bits[uniform]:g} bits"
+        if self._has_static(self.formats):
+            change = "Quantize the units so, with the calibrated scales where they are static:"
+            return Finding("mixture", change, why, self._sure(uniform), self.formats)
         change = 'Type emulate(model, "fp32", exceptions=exceptions) with'
         return Finding("mixture", change, why, self._sure(uniform), self.exceptions)
 
     def _uniform(self, uniform: str) -> Finding:
         kept = self._evidence.judged
-        exceptions = exceptions_of(self._subject, dict.fromkeys(self.formats, uniform))
+        formats = dict.fromkeys(self.formats, uniform)
         relation = "is as good as" if self.is_better_than_uniform is False else "is not told from"
         why = (
             f"{kept[uniform].mean:.3g} nats per term from FP32 at {self._evidence.bits[uniform]:g} bits {relation} "
-            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits (.exceptions)"
+            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits "
+            f"({'.formats' if self._has_static(self.formats) else '.exceptions'})"
         )
+        if self._has_static(formats):
+            change = f"Use {uniform} for all units, with the calibrated scales:"
+            return Finding("uniform", change, why, self._sure(uniform), formats)
         change = f'Use {uniform} for all units: emulate(model, "fp32", exceptions=exceptions) with'
-        return Finding("uniform", change, why, self._sure(uniform), exceptions)
+        return Finding("uniform", change, why, self._sure(uniform), exceptions_of(self._subject, formats))
+
+    @staticmethod
+    def _has_static(formats: Mapping[str, Any]) -> bool:
+        """Whether a unit has a format with static scales, which `emulate` has not; exceptions have none."""
+        return any(str(format).endswith(STATIC) for format in formats.values())
 
     def _sure(self, uniform: str | None) -> str:
         evidence = self._evidence

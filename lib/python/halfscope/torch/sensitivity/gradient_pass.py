@@ -26,7 +26,7 @@ Look = Callable[[Unit, int, ProductCall, torch.Tensor], None]
 """Is given a unit, the number of its call in the pass, the call, and the gradient of its result, rows first."""
 
 
-def mixed(call: ProductCall, format: OperandFormat) -> torch.Tensor:
+def mixed(call: ProductCall, format: Images) -> torch.Tensor:
     """The result of a product in a format; its gradient is that of the exact product."""
     product = call.as_result(call.product(format))
     if not torch.is_grad_enabled():
@@ -57,7 +57,7 @@ class GradientPass:
     def _handle(self, module: str, call: ProductCall, run: Run) -> torch.Tensor:
         unit = self._units.of(module, call)
         format = self._mixture.get(unit.name)
-        result = run() if format is None else mixed(call, format)
+        result = run() if format is None else mixed(call, format.of(unit.name))
         if not torch.is_grad_enabled():
             self._units.without_gradient.add(unit.name)
             return result
@@ -126,24 +126,25 @@ class Errors:
 
     def look(self, unit: Unit, number: int, call: ProductCall, gradient: torch.Tensor) -> None:
         own = self.mixture.get(unit.name)
-        exact = call.product(Exact() if own is None else own)
+        exact = call.product(Exact() if own is None else own.of(unit.name))
         if not gradient.isfinite().all():
             raise ValueError(f"sensitivity: the gradient of '{called(unit.name)}' is not finite in FP32")
         for name, format in self.formats.items():
-            rows = self._rows(call, exact, gradient, format, own)
+            seen = format.of(unit.name)
+            rows = exact.new_zeros(exact.shape[:-1]) if format is own else self._rows(call, exact, gradient, seen, own)
             if not rows.isfinite().all():
-                self.failures.setdefault((unit.name, name), _failure(call, format, exact))
+                self.failures.setdefault((unit.name, name), _failure(call, seen, exact))
                 rows = torch.zeros_like(rows)
             self.samples.add(unit.name, number, name, rows.flatten())
 
     @staticmethod
     def _rows(
-        call: ProductCall, exact: torch.Tensor, gradient: torch.Tensor, format: OperandFormat, own: OperandFormat | None
+        call: ProductCall, exact: torch.Tensor, gradient: torch.Tensor, format: Images, own: OperandFormat | None
     ) -> torch.Tensor:
         """Inner products of a gradient and an error, row by row."""
         noted = _Noted(format)
         product = call.product(noted)
-        if format is own or (own is None and noted.is_exact):  # its sums may be in another order
+        if own is None and noted.is_exact:  # its sums may be in another order
             return exact.new_zeros(exact.shape[:-1])
         return (product.sub_(exact).mul_(gradient)).sum(-1)
 
@@ -160,7 +161,7 @@ class _Noted:
         return image
 
 
-def _failure(call: ProductCall, format: OperandFormat, exact: torch.Tensor) -> str:
+def _failure(call: ProductCall, format: Images, exact: torch.Tensor) -> str:
     """The tensor that is not finite, in words."""
     if not exact.isfinite().all():
         return "its product in FP32"

@@ -84,8 +84,9 @@ def _output(
     subject: Subject, calibration: Calibration, batch: object, formats: Mapping[str, OperandFormat]
 ) -> torch.Tensor:
     def handle(module: str, call: ProductCall, run: Run) -> torch.Tensor:
-        format = formats.get(subject.units.of(module, call).name)
-        return run() if format is None else mixed(call, format)
+        unit = subject.units.of(module, call).name
+        format = formats.get(unit)
+        return run() if format is None else mixed(call, format.of(unit))
 
     with WatchedProducts(calibration.model, handle).watching(), torch.no_grad():
         return calibration.output(batch)

@@ -26,6 +26,8 @@ WEIGHTS: dict[str, dict[str, Any]] = {
     }.items()
 }
 BOTH = {name: {**entry, "input_quantizer": entry["weight_quantizer"]} for name, entry in WEIGHTS.items()}
+STATIC = {f"{name}+static": BOTH[plain] for name, plain in (("nvfp4", "nvfp4"), ("fp8_e4m3", "fp8_e4m3+current"))}
+BOTH |= STATIC  # scales of whole inputs are calibrated, whatever the format is called
 
 
 def write(layers: Mapping[str, Mapping[str, Any]], kept: Sequence[str]) -> dict[str, Any]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 
 from halfscope import _core, compare_formats
+from halfscope.encoding import encode
 from halfscope.formats import is_in_blocks
 from halfscope.torch.device.arithmetic import device_of
 
 LEFT, RIGHT = "left", "right"
+STATIC = "+static"
 SIDES = (LEFT, RIGHT)
 FP32_BITS = 32.0
 _MATRIX = (64, 4096)  # a matrix whose bits are counted: no last block is short of elements
@@ -21,8 +24,10 @@ class OperandFormat:
 
     def __init__(self, name: str, sides: tuple[str, ...] = SIDES) -> None:
         """Raises ValueError for an unknown format, and for one that draws random numbers or waits for a step."""
-        self._casts = {side: _core.OperandCast(name, f"forward.{side}") for side in sides}
-        self.name, self.sides = name, sides
+        dynamic = _dynamic(name)
+        self._casts = {side: _core.OperandCast(dynamic, f"forward.{side}") for side in sides}
+        self.name, self.sides, self.is_static = name, sides, dynamic != name
+        self.maxima: dict[str, float] = {}  # of inputs by unit, where scales are static
         self.has_blocks = is_in_blocks(_element(name)) or "+" in name
         cast = next(iter(self._casts.values()))
         if cast.is_stochastic or cast.is_delayed:
@@ -40,11 +45,36 @@ class OperandFormat:
         device.cast_blocks(cast, copy, side, {"counts": False, "learns": False, "seed": 0, "step": 0, "part": -1})
         return device.away(copy, matrix)
 
+    def of(self, unit: str) -> OperandFormat | StaticFormat:
+        """The format as a unit has it: with the scale of its input, where that is static."""
+        return StaticFormat(self, self.maxima[unit]) if unit in self.maxima else self
+
     @property
     def rule(self) -> str:
-        """Rule of `emulate` for the operands of a layer."""
+        """Rule of `emulate` for the operands of a layer, whose scales are each tensor's own."""
         where = "forward" if len(self.sides) == len(SIDES) else f"forward.{self.sides[0]}"
         return f"{where}={self.name}"
+
+
+@dataclass(frozen=True)
+class StaticFormat:
+    """A format whose inputs all have the scale of one maximum; larger numbers saturate."""
+
+    format: OperandFormat
+    maximum: float
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.format.has_blocks
+
+    def image(self, matrix: torch.Tensor, side: str) -> torch.Tensor:
+        """As `OperandFormat.image`; a row with the maximum stands behind an input while it is rounded."""
+        if side != LEFT or not matrix.numel():
+            return self.format.image(matrix, side)
+        rows = matrix.detach().reshape(-1, matrix.shape[-1]).clamp(-self.maximum, self.maximum)
+        last = torch.zeros_like(rows[:1])
+        last[0, 0] = self.maximum
+        return self.format.image(torch.cat([rows, last]), side)[:-1].reshape(matrix.shape)
 
 
 def operand_formats(names: Iterable[str], sides: tuple[str, ...]) -> dict[str, OperandFormat]:
@@ -63,6 +93,21 @@ def _format(name: str, sides: tuple[str, ...]) -> OperandFormat:
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.startswith("sensitivity:") else f"sensitivity: {text}") from None
+
+
+def _dynamic(name: str) -> str:
+    """The format whose scale is each tensor's own. Raises ValueError for a static one without a scale of the tensor."""
+    if not name.endswith(STATIC):
+        return name
+    plain = name.removesuffix(STATIC)
+    if "+" not in plain and not is_in_blocks(plain):
+        return f"{plain}+current"
+    if "+" not in plain and encode(torch.ones(1, 256), plain).tensor_scale is not None:
+        return plain
+    raise ValueError(
+        f"sensitivity: format '{name}' has no scale of the whole tensor to keep; give one that has, as "
+        "'fp8_e4m3+static' or 'nvfp4+static'"
+    )
 
 
 def _element(name: str) -> str:

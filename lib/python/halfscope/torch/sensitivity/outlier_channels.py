@@ -149,6 +149,10 @@ def outlier_channels(subject: Subject, format: str) -> OutlierChannels:
     """As `Sensitivity.outlier_channels` has it."""
     if format not in subject.formats:
         raise ValueError(f"outlier_channels: format {format!r}; give one of {', '.join(subject.formats)}")
+    if subject.formats[format].is_static:
+        raise ValueError(
+            f"outlier_channels: {format} has the scale of all batches; give a format whose scales are each tensor's own"
+        )
     if "+hadamard" in format:
         raise ValueError(f"outlier_channels: {format} mixes channels before it rounds; give a format without hadamard")
     found = OperandChannels(subject, subject.formats[format]).measure()

@@ -90,12 +90,12 @@ class Sensitivity(Reported):
         the norm. The same errors with one FP32 scale per row, per block of 32 and per tensor stand beside them; of a
         row of more than 4096 numbers each such part has its own.
 
-        format: one of the formats, the narrowest unless given. Two forward passes for each batch in evaluation mode;
-        the model and all random numbers are as before afterwards.
+        format: one of the formats, without static scales; the narrowest unless given. Two forward passes for each
+        batch in evaluation mode; the model and all random numbers are as before afterwards.
 
         Raises ValueError for another format and one that mixes channels, and for operands that are not finite in FP32.
         """
-        return outlier_channels(self._subject, self._narrowest if format is None else format)
+        return outlier_channels(self._subject, self._narrowest(is_static=False) if format is None else format)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each unit and format, with the numbers of its score. Raises ImportError without pandas."""
@@ -110,14 +110,14 @@ class Sensitivity(Reported):
         return Report("sensitivity", findings, about=self._about(), table=self.table(),
                       text="" if findings else "No format changes a unit's result.")  # fmt: skip
 
-    @property
-    def _narrowest(self) -> str:
-        """Where several have its bits, one in which the most units are finite."""
-        count = Counter(format for _, format in self.scores)
-        return min(self.formats, key=lambda name: (self._subject.formats[name].bits, -count[name]))
+    def _narrowest(self, is_static: bool = True) -> str:
+        """Where several have its bits, one in which the most units are finite. is_static: static scales too."""
+        count, formats = Counter(format for _, format in self.scores), self._subject.formats
+        known = [name for name in self.formats if is_static or not formats[name].is_static] or self.formats
+        return min(known, key=lambda name: (formats[name].bits, -count[name]))
 
     def _rank(self) -> list[Finding]:
-        format = self._narrowest
+        format = self._narrowest()
         ranked = self.ranked(format)
         total = math.fsum(score.nats for _, score in ranked)
         if not total:

@@ -14,6 +14,7 @@ from halfscope.torch.sensitivity.loss_families import family_of
 from halfscope.torch.sensitivity.measurement import Subject, drawn_scores
 from halfscope.torch.sensitivity.operand_images import RIGHT, SIDES, operand_formats
 from halfscope.torch.sensitivity.ranked_units import Sensitivity
+from halfscope.torch.sensitivity.static_scales import keep_maxima
 from halfscope.torch.sensitivity.units import all_groups, checked_groups
 from halfscope.torch.steps.evaluation import batches_of
 
@@ -42,7 +43,9 @@ def sensitivity(
 
     batches: four or more, of data that the model is to run on; a tensor, a tuple of arguments, or a mapping of
         arguments by name, without labels. The first axis of the output counts the sequences.
-    formats: names as `emulate(exceptions=)` has operands in: "nvfp4", "mxfp8_e4m3", "bf16", "fp8_e4m3+current".
+    formats: names as `emulate(exceptions=)` has operands in: "nvfp4", "mxfp8_e4m3", "bf16", "fp8_e4m3+current". Scales
+        are each tensor's own; "fp8_e4m3+static" and "nvfp4+static" have one for a unit's input in all batches, made
+        of its largest number in these.
     loss: "softmax" over the last axis (None), "gaussian" for squared errors, "bernoulli" for binary labels; or
         PyTorch's cross_entropy, whose classes lie along axis 1, mse_loss, binary_cross_entropy_with_logits.
     call: output of the model for a batch, where that is not model(batch) or its `logits`.
@@ -53,7 +56,8 @@ def sensitivity(
     seed: of the drawn labels and of the intervals.
 
     One forward and one backward pass for each batch in evaluation mode, without gradients of weights; one more of the
-    first. The model, its gradients and all random numbers are as before afterwards.
+    first, and a forward pass of each for static scales. The model, its gradients and all random numbers are as before
+    afterwards.
 
     Raises ValueError for an unknown format, a loss whose labels cannot be drawn, no batch and numbers that are not
     finite in FP32; TypeError for batches and outputs of other types, and for models that `emulate` refuses.
@@ -64,6 +68,7 @@ def sensitivity(
     given = operand_formats(formats, (RIGHT,) if weights_only else SIDES)
     calibration = Calibration(model, batches_of(batches, "sensitivity: batches", ENOUGH), family_of(loss), call, mask)
     units = find_units(calibration)
+    keep_maxima(calibration, units, given.values())
     scored = [name for name in units.by_name if name not in units.without_gradient]
     chosen = units.found_groups() if groups is None else checked_groups(groups, scored)
     subject = Subject(calibration, units, all_groups(chosen, scored), given, seed)
