@@ -117,7 +117,7 @@ def pairs_of(scores: dict[tuple[str, str], float], truth: dict, format: str) -> 
 
 def mixture_of(found: Sensitivity, nats: Callable[[str, str], float], bits: float) -> dict[str, str]:
     """The integer program's solution with other scores."""
-    groups = tuple(unit for unit in found.units if not found._subject.is_embedding(unit))
+    groups = tuple(unit for unit in found.units if not found._subject.is_scored_only(unit))
     search = Search(found._subject, found.scores, groups)
     mixture = search.choices(nats).solve(bits * search.elements)
     assert mixture is not None
@@ -136,7 +136,7 @@ def compared(network: Trained, budgets: tuple[float, ...]) -> dict[str, Any]:
         told[name] = sum(map(rank_correlation, each)) / len(each), median(ratios), min(ratios), max(ratios)
     subject = found._subject
     judging = subject.calibration.with_batches(network.judging)
-    groups = [unit for unit in found.units if not subject.is_embedding(unit)]
+    groups = [unit for unit in found.units if not subject.is_scored_only(unit)]
     for bits in budgets:
         mixtures = {
             "chosen": found.choose(bits=bits).groups,

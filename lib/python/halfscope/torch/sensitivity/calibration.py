@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,19 +18,18 @@ Call = Callable[[torch.nn.Module, Any], Any]
 
 @dataclass(frozen=True)
 class Calibration:
-    """call: the model's output for a batch; mask: of the loss's terms that count."""
+    """call: the model's output for a batch; mask: of the loss's terms that count; caches: whether they are units."""
 
     model: torch.nn.Module
     batches: tuple[Any, ...]
     family: Family
     call: Call | None = None
     mask: Callable[[Any], torch.Tensor] | None = None
+    caches: bool = False
 
     def with_batches(self, batches: Iterable[Any]) -> Calibration:
         """The same model on other batches. Raises ValueError without any."""
-        return Calibration(
-            self.model, batches_of(batches, "choose: held_out", ENOUGH), self.family, self.call, self.mask
-        )
+        return replace(self, batches=batches_of(batches, "choose: held_out", ENOUGH))
 
     def output(self, batch: Any) -> torch.Tensor:
         """(sequences, ...) of floats. Raises TypeError for another output, ValueError for one that is not finite."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from halfscope.torch.sensitivity.attention_calls import read_attention
 from halfscope.torch.sensitivity.product_calls import ConvolutionCall, EmbeddingCall, LinearCall, ProductCall
 
 
@@ -61,6 +62,7 @@ def _each(values: Any, axes: int) -> tuple[int, ...]:
 
 READERS: dict[Any, Callable[..., ProductCall | None]] = {
     functional.linear: _linear, functional.embedding: _embedding, torch.addmm: _addmm,
+    functional.scaled_dot_product_attention: read_attention,
     **dict.fromkeys((functional.conv1d, functional.conv2d, functional.conv3d), _convolution),
     **dict.fromkeys(
         (torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm, torch.Tensor.__matmul__), _matmul

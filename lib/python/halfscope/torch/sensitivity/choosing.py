@@ -58,7 +58,7 @@ def choose(subject: Subject, scores: Scores, limit: Limit, held_out: Iterable[An
 
 def _groups(subject: Subject, scores: Scores) -> tuple[str, ...]:
     """Groups that rules can give a format. Raises ValueError for one that is finite in no format, and for none."""
-    found = tuple(group for group in subject.groups if not subject.is_embedding(group))
+    found = tuple(group for group in subject.groups if not subject.is_scored_only(group))
     for group in found:
         if not any((group, format) in scores for format in subject.formats):
             raise ValueError(

@@ -197,7 +197,9 @@ class FormatMixture(Reported):
         subject = self._subject
         left = [group for group in subject.groups if group not in self.groups]
         words = f"KL from FP32 in nats per term of the loss. {self._effort}."
-        return f"{words} FP32 stay {listed(left)}: emulate has no rule for an embedding." if left else words
+        caches = any(subject.units.by_name[unit].is_cache for group in left for unit in subject.groups[group])
+        kind = "embeddings and caches" if caches else "an embedding"
+        return f"{words} FP32 stay {listed(left)}: emulate has no rule for {kind}." if left else words
 
 
 def exceptions_of(subject: Subject, formats: Mapping[str, str]) -> dict[str, dict[str, str]]:

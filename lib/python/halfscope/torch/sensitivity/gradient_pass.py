@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from halfscope.torch.private import version_of
+from halfscope.torch.sensitivity.attention_calls import AttentionCall
 from halfscope.torch.sensitivity.calibration import Calibration
 from halfscope.torch.sensitivity.multiplied_weights import MultipliedWeights
 from halfscope.torch.sensitivity.operand_images import LEFT, RIGHT, OperandFormat
@@ -43,7 +44,7 @@ class GradientPass:
         self._units, self._mixture, self._look = units, mixture, look
         self._calls: Counter[str] = Counter()
         self._calibration = calibration
-        self._products = WatchedProducts(calibration.model, self._handle)
+        self._products = WatchedProducts(calibration.model, self._handle, calibration.caches)
 
     def output(self, batch: Any) -> torch.Tensor:
         """The model's output, from which a backward pass can begin."""
@@ -165,7 +166,8 @@ def _failure(call: ProductCall, format: Images, exact: torch.Tensor) -> str:
     """The tensor that is not finite, in words."""
     if not exact.isfinite().all():
         return "its product in FP32"
-    for matrix, side, words in ((call.input, LEFT, "its input"), (call.weight, RIGHT, "its weight")):
+    names = ("its keys", "its values") if isinstance(call, AttentionCall) else ("its input", "its weight")
+    for matrix, side, words in ((call.input, LEFT, names[0]), (call.weight, RIGHT, names[1])):
         if matrix.is_floating_point() and not format.image(matrix.reshape(-1, matrix.shape[-1]), side).isfinite().all():
             return f"{words}, whose largest number is {float(matrix.abs().max()):.5g}"
     return "the product"

@@ -35,9 +35,10 @@ class Subject:
         """The name of a unit's group."""
         return next(name for name, group in self.groups.items() if unit in group)
 
-    def is_embedding(self, group: str) -> bool:
-        """Whether one of its units is an embedding."""
-        return any(self.units.by_name[unit].is_embedding for unit in self.groups[group])
+    def is_scored_only(self, group: str) -> bool:
+        """Whether one of its units is an embedding or a cache, for which `emulate` has no rule."""
+        units = (self.units.by_name[unit] for unit in self.groups[group])
+        return any(unit.is_embedding or unit.is_cache for unit in units)
 
 
 @dataclass

@@ -31,6 +31,7 @@ def sensitivity(
     groups: Iterable[Iterable[str]] | None = None,
     mask: Callable[[Any], torch.Tensor] | None = None,
     weights_only: bool = False,
+    kv_cache: bool = False,
     seed: int = 0,
 ) -> Sensitivity:
     """Predicts, for each layer and format, how far the layer's rounded operands take the model from FP32, in nats.
@@ -53,6 +54,8 @@ def sensitivity(
         as q, k and v. [] for none.
     mask: for a batch, which terms of the loss count; of the output's shape without the axis of classes.
     weights_only: rounds the weights alone.
+    kv_cache: the keys and values that each scaled_dot_product_attention takes are a unit too, "layers.0:kv_cache":
+        scored, in blocks along the width of a head, and not in the budget of `choose`.
     seed: of the drawn labels and of the intervals.
 
     One forward and one backward pass for each batch in evaluation mode, without gradients of weights; one more of the
@@ -66,7 +69,10 @@ def sensitivity(
     if torch.is_inference_mode_enabled():
         raise RuntimeError("sensitivity: inference mode keeps no gradients; call it outside of torch.inference_mode()")
     given = operand_formats(formats, (RIGHT,) if weights_only else SIDES)
-    calibration = Calibration(model, batches_of(batches, "sensitivity: batches", ENOUGH), family_of(loss), call, mask)
+    if kv_cache and any(format.is_static for format in given.values()):
+        raise ValueError("sensitivity: kv_cache=True has the scale of each tensor; leave out formats with +static")
+    every = batches_of(batches, "sensitivity: batches", ENOUGH)
+    calibration = Calibration(model, every, family_of(loss), call, mask, kv_cache)
     units = find_units(calibration)
     keep_maxima(calibration, units, given.values())
     scored = [name for name in units.by_name if name not in units.without_gradient]

@@ -9,6 +9,7 @@ from enum import Enum
 import torch
 
 from halfscope.torch.private import storage_key, version_of
+from halfscope.torch.sensitivity.attention_calls import AttentionCall
 from halfscope.torch.sensitivity.product_calls import EmbeddingCall, LinearCall, ProductCall
 from halfscope.torch.words import listed
 
@@ -25,10 +26,11 @@ class Layout(Enum):
 
 @dataclass
 class Unit:
-    """Products of one module with its weights; an embedding has a format of its weight alone."""
+    """Products of one module with its weights; an embedding has a format of its weight alone, a cache no weight."""
 
     name: str
     is_embedding: bool
+    is_cache: bool = False
     weights: dict[tuple[int, int], int] = field(default_factory=dict)  # elements, by storage and offset
 
     @property
@@ -49,6 +51,9 @@ class Units:
 
     def of(self, module: str, call: ProductCall) -> Unit:
         """The unit of a call, with its weight."""
+        if isinstance(call, AttentionCall):
+            name = f"{module}:kv_cache" if module else "kv_cache"
+            return self.by_name.setdefault(name, Unit(name, is_embedding=False, is_cache=True))
         is_embedding = isinstance(call, EmbeddingCall)
         known = self.by_name.get(module)
         name = module if known is None or known.is_embedding == is_embedding else f"{module}:embedding"

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from halfscope.torch.events.running_modules import RunningModules
 from halfscope.torch.private import storage_key
+from halfscope.torch.sensitivity.attention_calls import AttentionCall
 from halfscope.torch.sensitivity.call_readers import read_call
 from halfscope.torch.sensitivity.product_calls import ConvolutionCall, ProductCall
 from halfscope.torch.sensitivity.recurrent_layers import recurrent_layer
@@ -26,12 +27,12 @@ class WatchedProducts(TorchFunctionMode):
     """Hands products with weights of a model to a function, whose result the model goes on with.
 
     Products outside of the model are PyTorch's own, and so are products of matrices without a parameter of the model; a
-    convolution has a weight even where that is computed.
+    convolution has a weight even where that is computed. caches: attention is handed over too.
     """
 
-    def __init__(self, model: torch.nn.Module, handle: Handle) -> None:
+    def __init__(self, model: torch.nn.Module, handle: Handle, caches: bool = False) -> None:
         super().__init__()
-        self._handle = handle
+        self._handle, self._caches = handle, caches
         self._weights = {storage_key(weight) for weight in model.parameters()}
         self._modules = RunningModules(model)
 
@@ -46,7 +47,7 @@ class WatchedProducts(TorchFunctionMode):
         if not self._modules:
             return func(*args, **kwargs)
         if func is functional.multi_head_attention_forward:
-            with self._linear_inside():
+            with self._calls_inside():
                 return func(*args, **kwargs)
         recurrent = recurrent_layer(func, args, kwargs)
         if recurrent is not None:
@@ -55,7 +56,7 @@ class WatchedProducts(TorchFunctionMode):
 
     def _call(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         call = read_call(func, args, kwargs)
-        if call is None or not (isinstance(call, ConvolutionCall) or self._is_weight(call.weight)):
+        if call is None or not self._is_watched(call):
             return func(*args, **kwargs)
         self._check_types(call)
         return self._handle(self._modules.name, call, lambda: func(*args, **kwargs))
@@ -68,15 +69,19 @@ class WatchedProducts(TorchFunctionMode):
                 "give model.float(), and float32 inputs without autocast"
             )
 
-    def _is_weight(self, weight: torch.Tensor) -> bool:
-        return storage_key(weight) in self._weights
+    def _is_watched(self, call: ProductCall) -> bool:
+        if isinstance(call, AttentionCall):
+            return self._caches
+        return isinstance(call, ConvolutionCall) or storage_key(call.weight) in self._weights
 
     @contextmanager
-    def _linear_inside(self) -> Iterator[None]:
-        """In a function of PyTorch's that calls `linear` by its name, where a mode does not see it."""
-        own = functional.linear
-        functional.linear = lambda *args, **kwargs: self._call(own, args, kwargs)
+    def _calls_inside(self) -> Iterator[None]:
+        """In a function of PyTorch's that calls others by their names, where a mode does not see them."""
+        own = {name: getattr(functional, name) for name in ("linear", "scaled_dot_product_attention")}
+        for name, func in own.items():
+            setattr(functional, name, lambda *args, _func=func, **kwargs: self._call(_func, args, kwargs))
         try:
             yield
         finally:
-            functional.linear = own
+            for name, func in own.items():
+                setattr(functional, name, func)
