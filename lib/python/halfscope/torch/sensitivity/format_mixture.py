@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halfscope.reporting import Finding, Report, Reported
 from halfscope.results.dataframes import frame
 from halfscope.text_tables import aligned
+from halfscope.torch.sensitivity.experiment_toml import experiment_toml
 from halfscope.torch.sensitivity.measurement import Subject
 from halfscope.torch.sensitivity.mixture_trials import Tried, unit_formats
 from halfscope.torch.sensitivity.operand_images import STATIC
@@ -117,6 +118,20 @@ class FormatMixture(Reported):
         Raises ValueError, in one line, for a format that the runtime has not and for a unit that is no linear layer.
         """
         return runtime_config(self._subject.calibration.model, unit_formats(self._subject, self.groups), runtime)
+
+    def experiment(self, base: str, layers: Mapping[str, str] | None = None) -> str:
+        """TOML of an experiment for `halfscope run`: FP32, the mixture, and the best uniform format within its limit.
+
+        The arms train a network of the simulator in these formats; `halfscope report` tells each beside FP32.
+
+        base: a built-in experiment, whose network, data and metric are taken over, such as "fp4-components".
+        layers: the simulator's name of each unit; by default they have the same.
+
+        Raises ValueError for a unit without a name, and for static scales.
+        """
+        uniform, formats = self._evidence.best_uniform(), self._subject.formats
+        units = unit_formats(self._subject, self.groups)
+        return experiment_toml(units, None if uniform is None else formats[uniform], base, layers)
 
     @property
     def report(self) -> Report:
