@@ -90,7 +90,7 @@ def modelopt_name(cfg: dict[str, Any]) -> str:
     return kind_name(cfg["num_bits"], blocks.get(-1), blocks.get("scale_bits"))
 
 
-DYNAMIC = {"nvfp4+static": "nvfp4", "fp8_e4m3+static": "fp8_e4m3+current"}  # of the same numbers
+DYNAMIC = {"nvfp4+static": "nvfp4", "fp8_e4m3+static": "fp8_e4m3+current"}  # formats of the same numbers
 SCHEME = (("weight", "weights"), ("input", "input_activations"))
 
 

@@ -17,7 +17,7 @@ STATIC = {"fp8_e4m3+static": "fp8_e4m3+current", "fp8_e5m2+static": "fp8_e5m2+cu
 
 
 def random_batches(seed: int) -> list[Tensor]:
-    """Of one width, with sizes that differ by powers of two."""
+    """Rows of one width, with sizes that differ by powers of two."""
     generator = torch.Generator().manual_seed(seed)
     width, count = (int(torch.randint(1, 70, (), generator=generator)) for _ in range(2))
     sizes = torch.randint(-12, 12, (5,), generator=generator)

@@ -27,7 +27,7 @@ class OperandFormat:
         dynamic = _dynamic(name)
         self._casts = {side: _core.OperandCast(dynamic, f"forward.{side}") for side in sides}
         self.name, self.sides, self.is_static = name, sides, dynamic != name
-        self.maxima: dict[str, float] = {}  # of inputs by unit, where scales are static
+        self.maxima: dict[str, float] = {}  # largest inputs by unit, where scales are static
         self.has_blocks = is_in_blocks(_element(name)) or "+" in name
         cast = next(iter(self._casts.values()))
         if cast.is_stochastic or cast.is_delayed:

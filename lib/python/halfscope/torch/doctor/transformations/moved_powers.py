@@ -39,7 +39,7 @@ def moved_powers(group: Group) -> Iterator[Candidate]:
     if found is None or not found.moved or found.moved.keys() & about.exact.outcome.changes.keys():
         return
     trial = replace(group.base, moved=MovedState(about.program.model, found))
-    if group.base.lifts_weights:  # those that overflow may be among the moved ones
+    if group.base.lifts_weights:  # weights that overflow may be among the moved ones
         yield Candidate(FAMILY, _words(about, found), replace(trial, lifts_weights=False, keeps_state=False))
     yield Candidate(FAMILY, _words(about, found), trial)
 
