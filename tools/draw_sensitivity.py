@@ -2,7 +2,7 @@
 
 usage: draw_sensitivity.py [FOLDER]
 
-What the page prints goes to standard output. FOLDER: notebooks/figures by default. Needs PyTorch, SciPy, matplotlib.
+The page prints to standard output. FOLDER: notebooks/figures by default. Needs PyTorch, SciPy, matplotlib.
 """
 
 from __future__ import annotations
