@@ -19,7 +19,8 @@ linear = functional.linear  # as it is, where another one stands in its place fo
 class Images(Protocol):
     """Images of operands, in blocks along the summed axis or element by element."""
 
-    has_blocks: bool
+    @property
+    def has_blocks(self) -> bool: ...
 
     def image(self, matrix: torch.Tensor, side: str) -> torch.Tensor: ...
 
