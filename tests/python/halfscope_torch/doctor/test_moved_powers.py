@@ -204,6 +204,21 @@ def test_powers_that_change_the_outcome_are_refused(wrong: str, monkeypatch: pyt
     assert found.findings and KIND not in kinds_of(found)
 
 
+def test_weights_that_change_fp32_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By less than the format's round-off, so that its own outcome does not tell."""
+    model, x = swiglu()
+    right = moved_powers._rescaled
+
+    def a_little_off(about):  # type: ignore[no-untyped-def]
+        found = right(about)
+        assert found is not None
+        return replace(found, state_dict={**found.state_dict, "1.up.weight": found.state_dict["1.up.weight"] * 1.0001})
+
+    monkeypatch.setattr(moved_powers, "_rescaled", a_little_off)
+    found = diagnose(model, lambda: model(x).square().mean())
+    assert found.findings and KIND not in kinds_of(found)
+
+
 def test_it_comes_before_calls_in_fp32() -> None:
     """A region in FP32 is what heals without it."""
     model, x = swiglu()

@@ -68,7 +68,7 @@ def test_a_batch_of_another_size_costs_the_others() -> None:
 
 def test_convolutions_have_the_scale_of_their_images() -> None:
     torch.manual_seed(0)
-    model, images = convolutions(), list(torch.randn(3, 4, 3, 9, 9))
+    model, images = convolutions(), [size * torch.randn(4, 3, 9, 9) for size in (1, 4, 2)]
     found = sensitivity(model, images, list(STATIC))
     assert not found.not_finite
     maxima = found._subject.formats["nvfp4+static"].maxima
