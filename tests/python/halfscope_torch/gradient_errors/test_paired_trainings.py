@@ -115,7 +115,6 @@ def test_errors_and_losses_of_paired_trainings() -> None:
             changes[arm].append(start.loss_after(exceptions) - plain)
             errors[arm].append(error)
     for arm, each in errors.items():
-        print(arm, each, changes[arm], interval(changes[arm]))
         whole, beside = [error.whole for error in each], [error.beside_factor for error in each]
         numbers = [min(whole), max(whole), min(beside), max(beside)]
         assert numbers == pytest.approx(shown(arm)[:4], rel=0.3), arm
