@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -212,7 +213,7 @@ def test_weights_that_change_fp32_alone_are_refused(monkeypatch: pytest.MonkeyPa
     def a_little_off(about):  # type: ignore[no-untyped-def]
         found = right(about)
         assert found is not None
-        return replace(found, state_dict={**found.state_dict, "1.up.weight": found.state_dict["1.up.weight"] * 1.0001})
+        return replace(found, moved={**found.moved, "1.up.weight": found.moved["1.up.weight"] + math.log2(1.0001)})
 
     monkeypatch.setattr(moved_powers, "_rescaled", a_little_off)
     found = diagnose(model, lambda: model(x).square().mean())

@@ -33,7 +33,8 @@ _LARGEST_INTEGER = 16  # a larger one in the inputs is a position or a class, an
 class OtherState(Protocol):
     """Weights of other sizes, with which FP32's outputs are the same."""
 
-    def applied(self) -> AbstractContextManager[None]: ...
+    def applied(self) -> AbstractContextManager[None]:
+        """The weights are brought back by another one."""
 
     def undo(self, outcome: Outcome) -> None:
         """Has an outcome tell of the weights as they were."""
@@ -95,16 +96,13 @@ class Program:
     ) -> Run:
         """see: called after each operation below autograd, with its name, arguments and result."""
         self.runs += 1
-        with nullcontext() if trial.moved is None else trial.moved.applied():
-            run = self._kept_run(trial, see, after_call)
+        with kept_state(self.model, self._tensors(), self.optimizers, self.copies):
+            self._widen_state()
+            with nullcontext() if trial.moved is None else trial.moved.applied():
+                run = self._run(trial, see, after_call)
         if trial.moved is not None:
             trial.moved.undo(run.outcome)
         return run
-
-    def _kept_run(self, trial: Trial, see: FirstNotFinite | None, after_call: Callable[[Call], None] | None) -> Run:
-        with kept_state(self.model, self._tensors(), self.optimizers, self.copies):
-            self._widen_state()
-            return self._run(trial, see, after_call)
 
     def _run(self, trial: Trial, see: FirstNotFinite | None, after_call: Callable[[Call], None] | None) -> Run:
         is_rounded = not trial.is_exact

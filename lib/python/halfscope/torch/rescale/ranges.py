@@ -8,6 +8,8 @@ import torch
 
 LARGEST = 65504.0
 NORMAL = -14  # exponent of the least normal number
+_EXPONENTS = 1100  # more than FP64 has on each side of 0
+_PART = 2**16  # numbers that are counted at once, so that what is computed beside them stays small
 SHARES = (0.01, 0.5)  # numbers that may lie below the normal ones: the first, if there is a solution
 
 
@@ -21,10 +23,12 @@ def highest(largest: float) -> float:
 
 def lowest(numbers: torch.Tensor) -> tuple[float, float]:
     """The least power at which no more than each share of the numbers lies below the normal ones; zeros apart."""
-    exponents = torch.frexp(numbers[numbers != 0])[1]
-    if not len(exponents):
+    counts = torch.zeros(2 * _EXPONENTS, dtype=torch.int64)
+    for part in numbers.detach().reshape(-1).split(_PART):
+        counts += (torch.frexp(part[part != 0])[1].cpu() + _EXPONENTS).bincount(minlength=2 * _EXPONENTS)
+    if not bool(counts.any()):
         return -math.inf, -math.inf
-    least = int(exponents.min())
-    below = (exponents - least).bincount().cumsum(0) / len(exponents)
-    first, second = (NORMAL - (least + int((below <= share).sum()) - 1) for share in SHARES)
+    least = int(counts.nonzero()[0])
+    below = counts[least:].cumsum(0) / counts.sum()
+    first, second = (NORMAL - (least - _EXPONENTS + int((below <= share).sum()) - 1) for share in SHARES)
     return first, second

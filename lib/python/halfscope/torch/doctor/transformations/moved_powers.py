@@ -38,10 +38,12 @@ def moved_powers(group: Group) -> Iterator[Candidate]:
     found = _rescaled(about)
     if found is None or not found.moved or found.moved.keys() & about.exact.outcome.changes.keys():
         return
-    trial = replace(group.base, moved=MovedState(about.program.model, found))
+    words, moved = _words(about, found), MovedState(about.program.model, found)
+    del found  # its weights have no memory beside the runs that follow
+    trial = replace(group.base, moved=moved)
     if group.base.lifts_weights:  # weights that overflow may be among the moved ones
-        yield Candidate(FAMILY, _words(about, found), replace(trial, lifts_weights=False, keeps_state=False))
-    yield Candidate(FAMILY, _words(about, found), trial)
+        yield Candidate(FAMILY, words, replace(trial, lifts_weights=False, keeps_state=False))
+    yield Candidate(FAMILY, words, trial)
 
 
 def _overflows(call: Call) -> bool:
@@ -54,35 +56,34 @@ def _rescaled(about: Examination) -> Rescaled | None:
     program = about.program
     state = [*program.model.parameters(), *program.model.buffers()]
     try:
-        with kept_state(program.model, state, program.optimizers):
+        with kept_state(program.model, state, program.optimizers, program.copies):
             return rescale(program.model, [None], call=lambda model, _: program.step())
     except Exception:  # a backward pass, which has no gradients here; a layer that nothing moves past; no SciPy
         return None
 
 
 class MovedState:
-    """A model with the weights and attributes that `rescale` found, while a run is under way."""
+    """A model with weights multiplied and attributes set as `rescale` found, while a run is under way."""
 
     def __init__(self, model: torch.nn.Module, found: Rescaled) -> None:
-        self._model, self._found = model, found
+        self._model, self._moved, self._attributes = model, found.moved, found.attributes
 
     @contextmanager
     def applied(self) -> Iterator[None]:
+        """Within `kept_state`, which brings the weights back."""
         own = self._model.state_dict(keep_vars=True)
-        tensors = {id(own[name]): (own[name], own[name].data, name) for name in self._found.moved}
-        before = set_attributes(self._model, self._found.attributes)
+        tensors = {id(own[name]): (own[name], power) for name, power in self._moved.items()}
+        for tensor, power in tensors.values():
+            tensor.data.mul_(2.0**power)
+        before = set_attributes(self._model, self._attributes)
         try:
-            for tensor, _, name in tensors.values():
-                tensor.data = self._found.state_dict[name]
             yield
         finally:
-            for tensor, data, _ in tensors.values():
-                tensor.data = data
             set_attributes(self._model, before)
 
     def undo(self, outcome: Outcome) -> None:
         """Gradients become those of the weights as they were."""
-        for name, power in self._found.moved.items():
+        for name, power in self._moved.items():
             if name in outcome.gradients:
                 outcome.gradients[name] = outcome.gradients[name] * 2.0**power
 
