@@ -170,7 +170,7 @@ def halfscope_side(program: Path, name: str, device: str, quick: bool, data: Pat
     if native:
         options += NATIVE
     record: dict = {"arm": peer.arm, "execution": "native" if native else "emulated"}
-    sides = {"plain": UNWATCHED, "watched": WATCHED}
+    sides: dict[str, tuple[str, ...]] = {"plain": UNWATCHED, "watched": WATCHED}
     if native:
         sides |= {"cublas": (*UNWATCHED, *LIBRARY), "cublas watched": (*WATCHED, *LIBRARY)}
     try:

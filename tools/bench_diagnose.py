@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -135,14 +136,15 @@ def memory_of(training: Training) -> tuple[float, float]:
 
 def runs_of_faults(number: int) -> list[int]:
     """Runs of the search over planted faults that spoil a step."""
-    every, found = {**FAULTS, **UNFORESEEN, **TIES}, []
+    every = {**FAULTS, **UNFORESEEN, **TIES}
+    found: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in every:
             for seed in range(number):
                 path = Path(folder) / f"{kind}_{seed}.py"
                 path.write_text(planted(seed, kind, every).source)
                 module = load(path)
-                report = diagnose(module.net, lambda of=module: of.loss(of.net, of.inputs))
+                report = diagnose(module.net, partial(module.loss, module.net, module.inputs))
                 found += [report.runs] if report.findings else []
     return found
 
@@ -174,8 +176,8 @@ def main() -> int:
         costs = f"{runs:8} {quick:8} {times:8.1f} {memory:8.2f} {fault:8.2f} {alone:8.2f} {looking:15.2f}"
         print(f"{name:30} {costs}", flush=True)
     found = runs_of_faults(number)
-    middle, most = statistics.median(found), max(found)
-    print(f"{len(found)} planted faults: {middle:g} runs in the median (meant {MOST_OF_FAULT}), {most} at most")
+    middle, longest = statistics.median(found), max(found)
+    print(f"{len(found)} planted faults: {middle:g} runs in the median (meant {MOST_OF_FAULT}), {longest} at most")
     return 0
 
 

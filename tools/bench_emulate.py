@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,7 +54,7 @@ def language_model() -> Training:
     return Training(model, optimizer, lambda: model(text, labels=text).loss)
 
 
-def emulated(training: Training, policy: str, **options: str) -> Callable[[], None]:
+def emulated(training: Training, policy: str, **options: Any) -> Callable[[], None]:
     """A step under a policy."""
     emulation = emulate(training.model, policy, optimizer=training.optimizer, compare_steps=(), **options)
 

@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import gpu_programs
 
@@ -19,7 +20,7 @@ from recording.source_tree import RECORDED
 
 MIB = 1 << 20
 # Names that lead out of the folder are refused, where Python can.
-SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 IMAGES, TEXT = "data/images", "data/text.txt"  # in a pack
 # Programs have most of their code in common: a dictionary that holds one whole makes the next a few bytes.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 64 * MIB}]

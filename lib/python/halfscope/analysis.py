@@ -57,7 +57,7 @@ class Analysis(ScaleAdvice):
         if self.quantized:
             kind, words = "blocks", _core.quantized_verdict(list(self.blocks.items()), self.unread)
         else:
-            kind, words = "weights", _core.say_weights(self.weights)
+            kind, words = "weights", _core.say_weights(self.weights or "")
         return Report("analyze", (finding_of_verdict(kind, words, self),), text=words)
 
     @property
@@ -141,13 +141,12 @@ def analyze(
     reports = tuple(_report(name, array, format, tolerance) for name, array in arrays.items())
     fits = tuple(report.fit for report in reports)
     advice = _core.advise(fits, format, tolerance, headroom)
-    is_of_files = isinstance(tensors, FileTensors)
-    blocks, unread, origins = (tensors.blocks, tensors.unread, tensors.origins) if is_of_files else ({}, 0, {})
+    files = tensors if isinstance(tensors, FileTensors) else FileTensors(0)
     signs = _core.WeightSigns()
     for report, array in zip(reports, arrays.values()):
-        name, file = origins.get(report.name, (report.name, ""))
+        name, file = files.origins.get(report.name, (report.name, ""))
         signs.look_at(report, name, file, len(getattr(array, "shape", ())))
-    return Analysis(format, tolerance, headroom, fits, advice, reports, blocks, unread, signs)
+    return Analysis(format, tolerance, headroom, fits, advice, reports, files.blocks, files.unread, signs)
 
 
 def _report(name: str, array: object, format: str, tolerance: float) -> _core.TensorReport:

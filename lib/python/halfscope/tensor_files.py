@@ -49,8 +49,9 @@ def tensors_of(given: Mapping[str, object] | FilePath | Sequence[FilePath], dtyp
 
 def _read(paths: Sequence[FilePath], dtype: str | None) -> FileTensors:
     formats = {path: foreign_format(path) for path in paths}
-    own = [os.fspath(path) for path, format in formats.items() if format is None]
-    files, lines = _core.read_tensor_files(own, dtype) if own else ([], [])
+    own: list[FilePath] = [os.fspath(path) for path, format in formats.items() if format is None]
+    read, lines = _core.read_tensor_files(own, dtype) if own else ([], [])
+    files: list[Any] = list(read)
     for path, format in formats.items():
         if format is not None:
             foreign = read_foreign(path, format)

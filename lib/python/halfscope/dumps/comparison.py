@@ -204,7 +204,7 @@ def format_of(dump: Dump) -> str:
 
 def _holds(name: str, array: np.ndarray) -> bool:
     part = np.ascontiguousarray(array.reshape(-1)[: 1 << 16])
-    return bool(np.array_equal(_core.round(part, name), part, equal_nan=True))
+    return bool(np.array_equal(np.asarray(_core.round(part, name)), part, equal_nan=True))
 
 
 def _judged_weight(pair: Pair, format: str) -> Judged:

@@ -38,7 +38,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
             metadata.storage_meta.load_id = self.load_id
             return metadata
 
-    folder = _folder(path)
+    folder = _folder(path) or path
     reader = Reader(str(folder))
     entries = reader.read_metadata().state_dict_metadata
     described = {name: entry for name, entry in entries.items() if isinstance(entry, TensorStorageMetadata)}

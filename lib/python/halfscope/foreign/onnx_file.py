@@ -17,7 +17,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
     floats = {getattr(onnx.TensorProto, name): name for name in ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE")}
     floats.update({getattr(onnx.TensorProto, name): name for name in ("FLOAT8E4M3FN", "FLOAT8E5M2")})
-    tensors, skipped = {}, {}
+    tensors: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
     for tensor in _initializers(onnx.load(path).graph):
         name = tensor.name if tensor.name not in tensors else f"{tensor.name} ({len(tensors)})"  # two graphs share it
         if tensor.data_type in floats:

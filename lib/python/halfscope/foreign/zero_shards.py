@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _by_rank(path: Path, pattern: str) -> list[Path]:
-    return sorted(path.glob(pattern), key=lambda file: int(re.search(r"zero_pp_rank_(\d+)_", file.name)[1]))
+    return sorted(path.glob(pattern), key=lambda file: int(re.findall(r"zero_pp_rank_(\d+)_", file.name)[0]))
 
 
 def _flat(groups: Any) -> Any:

@@ -255,12 +255,12 @@ def checkpoints_called_directly() -> Iterator[None]:
     try:
         for name in before:
             setattr(module, name, around)
-        module.CheckpointFunction = Direct  # type: ignore[assignment, misc]
+        module.CheckpointFunction = Direct
         yield
     finally:
         for name, generator in before.items():
             setattr(module, name, generator)
-        module.CheckpointFunction = reentrant  # type: ignore[misc]
+        module.CheckpointFunction = reentrant
 
 
 # Models of transformers, as of version 5.23.

@@ -60,8 +60,8 @@ class AutocastBlocks:
             del self, about
             blocks.open.pop()
 
-        block.__enter__, block.__exit__ = enter_block, leave_block  # type: ignore[method-assign]
+        block.__enter__, block.__exit__ = enter_block, leave_block
         try:
             yield
         finally:
-            block.__enter__, block.__exit__ = enter, leave  # type: ignore[method-assign]
+            block.__enter__, block.__exit__ = enter, leave

@@ -150,7 +150,8 @@ class CallLog:
         least: bytes that they may take in any case.
         """
         room = max(least, sum(call.size for call in self.calls) // 2)
-        numbers, held = set(), set()
+        numbers: set[int] = set()
+        held: set[int] = set()  # calls, by identity
         for call in calls:
             taken = {id(each): each.size for each in (call, *call.makers) if id(each) not in held}
             if sum(taken.values()) <= room:

@@ -104,7 +104,7 @@ class Course:
         if self._heals_alone(base):
             return True
         self.is_unhealed = False
-        if self._in_region(base):
+        if self._in_region(base) and self.region is not None:
             self._heal_groups(self.region)
         return bool(self.remedies)
 

@@ -205,7 +205,7 @@ class RoundingMode(TorchDispatchMode):
         if outer is None:
             with torch.inference_mode(False):  # the run ends outside of the script's
                 flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                flat.set_(storage_of(tensor))  # type: ignore[call-overload]
+                flat.set_(storage_of(tensor))
                 before = None if storage_key(tensor) in self._restored else flat.clone()
                 outer = self.outer[storage_key(tensor)] = Outer(flat, before)
         return outer

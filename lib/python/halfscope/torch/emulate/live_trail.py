@@ -112,9 +112,10 @@ class LiveTrail(Trail, Observer):
             return
         _, maker, key = self._overflowed.get(id(counts), (counts, self.maker_of(rounded), storage_key(rounded)))
         made = maker if maker is not None and first.role.endswith("gradient") else None
-        if made is None and call is None:
+        if made is None and call is not None:
+            made = self._made_by(call)
+        if made is None:
             return
-        made = made or self._made_by(call)
         fault = self._fault(first, made, (Format.of(cast.quantizer), counts, rounded), call)
         self._found.append((first, fault))
         if fault.region == "backward":

@@ -249,8 +249,9 @@ class EmulatedArithmetic(TorchDispatchMode):
     def _note(self, call: Call, place: Place, count: Count, is_wide: bool) -> None:
         """Notes an operation of the forward pass for its backward pass."""
         row = self._places.row(place, call.operation, count.number)
-        call.note_forward(Forward(call.operation, place.tensor(call.operation), row, is_wide, site=count.site))
-        self._places.nodes.note(call.forward)
+        forward = Forward(call.operation, place.tensor(call.operation), row, is_wide, site=count.site)
+        call.note_forward(forward)
+        self._places.nodes.note(forward)
 
     def owner_of(self, tensor: torch.Tensor) -> ModelTensor | None:
         """The parameter or buffer whose storage it shares."""

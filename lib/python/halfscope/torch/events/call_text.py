@@ -24,7 +24,7 @@ def span_of(frame: FrameType) -> Span:
     if None in found:
         return Span(frame.f_lineno, -1, frame.f_lineno, -1)
     line, end_line, column, end_column = found
-    return Span(line, column, end_line, end_column)  # type: ignore[arg-type]
+    return Span(line, column, end_line, end_column)
 
 
 @cache

@@ -51,7 +51,8 @@ class Site:
 
 def current_site() -> Site | None:
     """Line that calls the operation under way; None if only PyTorch's own code is on the stack."""
-    frame, inner, call = caller(1), None, ()
+    frame, inner = caller(1), None
+    call: tuple[int, ...] = ()
     for _ in range(_DEEPEST):
         if frame is None:
             break

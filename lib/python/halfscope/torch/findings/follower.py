@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -15,15 +15,18 @@ from halfscope.torch.tensors.storages import covers_storage
 
 
 class Judge(Protocol):
-    """The numbers that a door has beside those of a step: they tell which results are wrong."""
+    """The numbers that a door has beside those of a step: they tell which results are wrong.
 
-    def bad(self, ran: Ran) -> torch.Tensor | None:
+    ran: a `Ran`, or the door's own kind of one.
+    """
+
+    def bad(self, ran: Any) -> torch.Tensor | None:
         """The elements of a result that are wrong; None where there are none."""
 
-    def born(self, ran: Ran, made: OperationNote, bad: torch.Tensor) -> Fault | None:
+    def born(self, ran: Any, made: OperationNote, bad: torch.Tensor) -> Fault | None:
         """The fault of an operation whose operands carry none; None where the operation is not to blame."""
 
-    def damage(self, ran: Ran, fault: Fault) -> float | None:
+    def damage(self, ran: Any, fault: Fault) -> float | None:
         """The relative error of a right result that an operand with a fault went into; None where it is not known."""
 
     def ended(self, fault: Fault, made: OperationNote) -> None:
@@ -82,9 +85,9 @@ class Follower:
             for fault in faults:
                 self._hide(fault, ran, made)
             return
-        fault = faults[0] if faults else self._again(ran, made) or self._judge.born(ran, made, bad)
-        if fault is not None:
-            self._pass_on(fault, ran, made, bad)
+        oldest = faults[0] if faults else self._again(ran, made) or self._judge.born(ran, made, bad)
+        if oldest is not None:
+            self._pass_on(oldest, ran, made, bad)
 
     def _again(self, ran: Ran, made: OperationNote) -> Fault | None:
         """The fault of the operation that a backward pass computes once more."""

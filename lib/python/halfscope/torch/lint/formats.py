@@ -53,4 +53,5 @@ class LintFormats:
         base = policy.base
         operations = FP32 if policy.fp32_parameters else base.activation  # autocast leaves constants and buffers alone
         roles = (base.master_weight, base.optimizer_state, operations, base.weight_gradient, operations)
-        return cls(*map(Format.of, roles))
+        weights, state, activations, gradients, constants = map(Format.of, roles)
+        return cls(weights, state, activations, gradients, constants)

@@ -175,4 +175,4 @@ def _is_finite(model: torch.nn.Module, is_smallest_enough: bool) -> bool:
 
 
 def _is_plain(gradient: torch.Tensor | None) -> bool:
-    return type(gradient) is torch.Tensor and gradient.layout is torch.strided
+    return gradient is not None and type(gradient) is torch.Tensor and gradient.layout is torch.strided

@@ -58,7 +58,8 @@ class Group:
             found += self.log.ancestors(call, _DEEP)
         order = self.about.places
         last = max((order.index(place) for place in self.places if place in order), default=-1)
-        found += [call for place in order[last + 1 : last + 1 + _BEHIND] if (call := self.first_call(place))]
+        behind = map(self.first_call, order[last + 1 : last + 1 + _BEHIND])
+        found += [call for call in behind if call is not None]
         return list({call.place: call for call in found if self.about.is_sought(call.place)}.values())
 
     def reach(self) -> list[Call]:
