@@ -67,7 +67,7 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_source_tree(fresh: Path)
     own = [path for path in paths if path.parts[0] == "halfscope" and path.suffix != ".pyc"]
     assert {path.parts[0] for path in paths} == {"halfscope", record.parent.name, ".."}
     assert [path.name for path in paths if path.parts[0] == ".."] == ["halfscope"]  # the command
-    kinds = (".py", ".css", ".html", ".txt", ".typed")
+    kinds = (".py", ".css", ".json", ".html", ".txt", ".typed")
     assert {path.suffix for path in own} == {*kinds, ".pyi", ".so", ""}  # no C++
     assert [str(path) for path in own if path.suffix == ""] == ["halfscope/bin/halfscope"]
     sources = {path for path in own if path.suffix in kinds}

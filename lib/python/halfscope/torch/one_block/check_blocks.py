@@ -16,6 +16,7 @@ from halfscope.torch.one_block.checkpoint import Checkpoint
 from halfscope.torch.one_block.loaded_block import block_of
 from halfscope.torch.words import counted, listed, number
 
+_POWER = re.compile(r"2\^-?\d+")
 _QUIET = 5.0  # seconds before the first line of progress
 
 
@@ -100,7 +101,8 @@ def _merged(read: dict[str, Report]) -> Iterator[Finding]:
     first: dict[tuple[str, str, str], Finding] = {}
     for name, report in read.items():
         for finding in report.findings:
-            key = (finding.kind, str(finding.place), finding.change.replace(name, ""))
+            change = _POWER.sub("2^k", finding.change.replace(name, ""))  # each block has powers of its own
+            key = (finding.kind, str(finding.place), change)
             names.setdefault(key, []).append(name)
             first.setdefault(key, finding)
     for key, finding in first.items():

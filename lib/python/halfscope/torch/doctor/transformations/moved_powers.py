@@ -31,9 +31,8 @@ def moved_powers(group: Group) -> Iterator[Candidate]:
     about = group.about
     if about.program.format.name != "fp16" or about.program.only is not None:
         return
-    if not any(map(_overflows, group.near())):
-        return
-    if not about.progress.has_time(_PASSES):
+    place = next((call.place for call in group.near() if _overflows(call)), None)
+    if place is None or not about.progress.has_time(_PASSES):
         return
     found = _rescaled(about)
     if found is None or not found.moved or found.moved.keys() & about.exact.outcome.changes.keys():
@@ -42,8 +41,8 @@ def moved_powers(group: Group) -> Iterator[Candidate]:
     del found  # its weights have no memory beside the runs that follow
     trial = replace(group.base, moved=moved)
     if group.base.lifts_weights:  # weights that overflow may be among the moved ones
-        yield Candidate(FAMILY, words, replace(trial, lifts_weights=False, keeps_state=False))
-    yield Candidate(FAMILY, words, trial)
+        yield Candidate(FAMILY, words, replace(trial, lifts_weights=False, keeps_state=False), place=place)
+    yield Candidate(FAMILY, words, trial, place=place)
 
 
 def _overflows(call: Call) -> bool:
