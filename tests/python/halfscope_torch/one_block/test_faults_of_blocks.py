@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 from block_models import WIDTH, captured, gpt2, llama, loss_of, made
 from halfscope.reporting import Finding, Report
 from halfscope.torch import LoadedBlock, capture, check, check_blocks, diagnose, emulate, load_block, sensitivity
+from halfscope.torch.doctor.transformations import moved_powers
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -114,12 +115,23 @@ def everywhere() -> torch.nn.Module:
     return model
 
 
-def test_a_finding_of_several_blocks_is_told_once(tmp_path: Path) -> None:
+def test_a_finding_of_several_blocks_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In FP32: powers of two fit one of the two alone."""
+    monkeypatch.setattr(moved_powers, "_rescaled", lambda about: None)
     dumps_of(everywhere, "model.layers.*", tmp_path)
     found = check_blocks(tmp_path, sorted((tmp_path / "dumps").iterdir()))
     assert [each.why.rpartition("; ")[2] for each in faults(found)[0]] == [
         "in model.layers.0, model.layers.1, the numbers in model.layers.0"
     ]
+
+
+def test_powers_of_each_block_are_one_finding() -> None:
+    changes = {name: f"it multiplies {name}.up by 2^-{power}" for name, power in (("a.0", 6), ("a.1", 12), ("a.2", 6))}
+    changes["a.3"] = "it multiplies a.3.down by 2^-6"
+    reports = {name: Report("check", (Finding("k", change, "why", "sure"),)) for name, change in changes.items()}
+    found = list(check_blocks.__globals__["_merged"](reports))
+    assert [each.change for each in found] == [changes["a.0"], changes["a.3"]]
+    assert found[0].why == "why; in a.0, a.1, a.2, the numbers in a.0" and found[1].why == "why; in a.3"
 
 
 def test_a_dump_that_does_not_fit_is_a_finding(tmp_path: Path) -> None:
