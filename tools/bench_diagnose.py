@@ -9,14 +9,12 @@ networks of each kind of planted fault of the tests: the median of the runs. One
 
 from __future__ import annotations
 
-import gc
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from halfscope.torch import diagnose, watch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / folder) for folder in ("tests/peer", "tests/python/halfscope_torch/doctor")]
+from peak_memory import peak_of, weights_of
 from planted_faults import FAULTS, planted
 from tie_faults import TIES
 from typed_remedies import load
@@ -86,16 +85,6 @@ def seconds(step: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def peak_of(work: Callable[[], object]) -> int:
-    """Bytes of tensors that live at once, at most, of those that are made meanwhile."""
-    gc.collect()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        work()
-    kept = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
-    sizes = [event.nbytes() for event in sorted(kept, key=lambda event: event.start_ns())]
-    return max(accumulate(sizes, initial=1))
-
-
 def cost_of_healthy(training: Training, rounds: int) -> tuple[int, int, float]:
     """Runs, runs of a quick look, and time in that of a step."""
     model = training.model
@@ -124,7 +113,7 @@ def memory_of(training: Training) -> tuple[float, float]:
         model.zero_grad()
         return weights + peak_of(work)
 
-    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    weights = weights_of(model)
 
     def look(loss: Callable[[], torch.Tensor], seconds: float) -> object:
         return diagnose(model, loss, scale=2.0**10, seconds=seconds)

@@ -9,7 +9,6 @@ peaks are those of the tensors that live at once, weights included. Needs transf
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import statistics
 import subprocess
@@ -17,9 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +27,15 @@ from torch import nn
 
 from halfscope.torch import diagnose, emulate, watch
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
 
-@dataclass(frozen=True)
-class Training:
-    """A step of plain SGD, whose state has no memory of its own."""
-
-    model: nn.Module
-    loss: Callable[[], torch.Tensor]
-    optimizer: torch.optim.Optimizer
-
-    def step(self) -> None:
-        self.optimizer.zero_grad()
-        self.loss().backward()
-        self.optimizer.step()
+from peak_memory import peak_of, weights_of
+from watched_networks import Training
 
 
 def training_of(model: nn.Module, loss: Callable[[], torch.Tensor]) -> Training:
-    return Training(model, loss, torch.optim.SGD(model.parameters(), lr=1e-4))
+    """With plain SGD, whose state has no memory of its own."""
+    return Training(model, torch.optim.SGD(model.parameters(), lr=1e-4), loss)
 
 
 def gpt2() -> Training:
@@ -120,24 +111,22 @@ def of_diagnose(training: Training) -> Callable[[], Any]:
 
 
 def of_emulation(policy: str, order: str | None = None, compares: bool = False) -> Callable[[Training], Any]:
+    steps = range(1, 10**6) if compares else ()
+
     def door(training: Training) -> Callable[[], None]:
-        steps = range(1, 10**6) if compares else ()
-        emulation = emulate(training.model, policy, optimizer=training.optimizer, order=order, compare_steps=steps)
-
-        def step() -> None:
-            with emulation:
-                training.step()
-
-        return step
+        options = {"optimizer": training.optimizer, "order": order, "compare_steps": steps}
+        return step_within(emulate(training.model, policy, **options), training)
 
     return door
 
 
 def of_watch(training: Training) -> Callable[[], None]:
-    watcher = watch(training.model, 1, optimizer=training.optimizer)
+    return step_within(watch(training.model, 1, optimizer=training.optimizer), training)
 
+
+def step_within(door: AbstractContextManager, training: Training) -> Callable[[], None]:
     def step() -> None:
-        with watcher:
+        with door:
             training.step()
 
     return step
@@ -159,22 +148,15 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - started, result
 
 
-def peak_of(training: Training, work: Callable[[], Any]) -> int:
-    """Bytes of tensors that live at once, at most, with the weights."""
+def peak_beside_weights(training: Training, work: Callable[[], Any]) -> int:
     training.model.zero_grad()
-    gc.collect()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        work()
-    kept = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
-    sizes = [event.nbytes() for event in sorted(kept, key=lambda event: event.start_ns())]
-    weights = sum(weight.nbytes for weight in training.model.parameters())
-    return weights + max(accumulate(sizes, initial=1))
+    return weights_of(training.model) + peak_of(work)
 
 
 def measured(training: Training, doors: list[str], rounds: int) -> list[dict[str, Any]]:
     """A row for each door, printed as soon as it is known."""
     training.step()  # fills caches
-    of_step = peak_of(training, training.step)
+    of_step = peak_beside_weights(training, training.step)
     return [row_of(training, name, rounds, of_step) for name in doors]
 
 
@@ -189,14 +171,11 @@ def row_of(training: Training, name: str, rounds: int, of_step: int) -> dict[str
     untouched = statistics.median(plain)
     row = {
         "door": name, "step": untouched, "times": statistics.median(times) / untouched, "most": door.most,
-        "peaks": peak_of(training, look) / of_step, "most_peaks": door.most_memory,
+        "peaks": peak_beside_weights(training, look) / of_step, "most_peaks": door.most_memory,
     }  # fmt: skip
     asked = "" if door.most_memory is None else f" (at most {door.most_memory:g})"
     ratios = f"{row['times']:8.2f} x (at most {door.most:g}) {row['peaks']:8.2f} peaks{asked}"
-    print(
-        f"  {name:26} {untouched:8.2f} s a step {ratios}",
-        flush=True,
-    )
+    print(f"  {name:26} {untouched:8.2f} s a step {ratios}", flush=True)
     return row
 
 

@@ -1,10 +1,6 @@
-"""Memory of a diagnosis: bytes of tensors that live at once, and what is let go when it ends."""
+"""Memory of a diagnosis: bytes of tensors that live at once."""
 
 from __future__ import annotations
-
-import gc
-from collections.abc import Callable
-from itertools import accumulate
 
 import pytest
 
@@ -12,19 +8,10 @@ torch = pytest.importorskip("torch")
 from torch import nn
 
 from halfscope.torch import diagnose
+from peak_memory import peak_of, weights_of
 
 pytestmark = pytest.mark.torch
 MOST = 3.0  # peaks of the step, weights included
-
-
-def peak_of(work: Callable[[], object]) -> int:
-    """Bytes of tensors that are allocated meanwhile and live at once, at most."""
-    gc.collect()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        work()
-    kept = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
-    sizes = [event.nbytes() for event in sorted(kept, key=lambda event: event.start_ns())]
-    return max(accumulate(sizes, initial=1))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e8], ids=["healthy", "overflow"])
@@ -38,7 +25,7 @@ def test_a_diagnosis_takes_at_most_three_peaks_of_the_step(width: int, layers: i
     def loss() -> torch.Tensor:
         return torch.log((model(x).square().mean() + 0.5) * scale)
 
-    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    weights = weights_of(model)
     of_step = weights + peak_of(lambda: loss().backward())
     model.zero_grad()
     reports = []
