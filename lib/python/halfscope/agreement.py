@@ -10,6 +10,7 @@ import numpy as np
 
 from halfscope.formats import Floats, Format, label
 from halfscope.roundoff import Z_LIMIT, distinct_rows, flat_pair
+from halfscope.subset_search import smallest
 
 _REFERENCE = 8 * 2.0**-24  # relative, of an expected number that was computed in FP32
 _CANCELLED = 4  # times an element below the root mean square, that its terms may have cancelled
@@ -172,11 +173,7 @@ def _needed(difference: float, size: float, roundings: Roundings) -> int | None:
 
     if not math.isfinite(difference) or not explains(_MOST_ROUNDINGS):
         return None
-    low, high = -1, _MOST_ROUNDINGS  # the bound grows with the roundings
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if explains(middle) else (middle, high)
-    return high
+    return smallest(0, _MOST_ROUNDINGS, explains)  # the bound grows with the roundings
 
 
 def _nothing_judged(numbers: _Numbers, roundings: Roundings) -> str:

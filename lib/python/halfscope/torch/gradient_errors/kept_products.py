@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from halfscope.subset_search import smallest
 from halfscope.torch.gradient_errors.error_sums import GradientError
 from halfscope.torch.gradient_errors.policy_products import layer_of
 from halfscope.torch.gradient_errors.step_gradients import StepErrors
@@ -42,14 +43,11 @@ def alone(errors: StepErrors, names: list[str]) -> dict[str, GradientError]:
 
 def fewest(errors: StepErrors, ranked: list[str], judge: Judge) -> list[str]:
     """The fewest of the first products of a ranking that leave an error within the limit; all leave none."""
-    low, high = 0, len(ranked)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if judge.seen(errors.leaving([ranked[:middle]])[0]) <= judge.limit:
-            high = middle
-        else:
-            low = middle
-    return ranked[:high]
+
+    def is_enough(count: int) -> bool:
+        return judge.seen(errors.leaving([ranked[:count]])[0]) <= judge.limit
+
+    return ranked[: smallest(1, len(ranked), is_enough)]
 
 
 def by_number_of_layers(errors: StepErrors, units: Mapping[str, GradientError], judge: Judge) -> tuple[LeftLayers, ...]:
