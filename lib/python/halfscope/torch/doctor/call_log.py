@@ -17,7 +17,7 @@ from halfscope.torch.doctor.nested_tensors import floats_in, tensors_in
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.private import storage_key, without_modes
-from halfscope.torch.tensors.storages import storage_of
+from halfscope.torch.tensors.storages import place_of_elements, storage_of
 
 _MOST_TURNS = 64  # calls at one place whose decisions, or operands and results, a run keeps
 _NEAR = 64  # calls in front of one that a change may ask for
@@ -87,13 +87,13 @@ class CallLog:
         if self._kept is not None:
             self._note(call, is_view)
         for tensor in _tensors(call.result):
-            self._makers[_identity(tensor)] = (call, StorageWeakRef(storage_of(tensor)))
+            self._makers[place_of_elements(tensor)] = (call, StorageWeakRef(storage_of(tensor)))
         if not self._is_kept(call, is_view):
             self._keep_for_now(call)
 
     def _note(self, call: Call, is_view: bool) -> None:
         given = tensors_in((call.args, call.kwargs))
-        makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(_identity(tensor)))}
+        makers = {id(entry[0]): entry[0] for tensor in given if (entry := self._makers.get(place_of_elements(tensor)))}
         call.makers = tuple(makers.values())
         call.size = sum(tensor.nbytes for tensor in _tensors(call.result) if tensor.layout is torch.strided)
         if any(id(module) in self._chosen for module in self.modules):
@@ -128,7 +128,7 @@ class CallLog:
             self._let_go(self._latest.popleft())
 
     def _let_go(self, call: Call) -> None:
-        for key in [_identity(tensor) for tensor in _tensors(call.result)] if self._kept is None else []:
+        for key in [place_of_elements(tensor) for tensor in _tensors(call.result)] if self._kept is None else []:
             if self._makers.get(key, (None,))[0] is call:
                 del self._makers[key]
         call.forget()
@@ -166,7 +166,7 @@ class CallLog:
 
     def maker(self, tensor: Any) -> Call | None:
         """The call that made a tensor; None of one from outside, and of one whose operands are not at hand."""
-        entry = self._makers.get(_identity(tensor)) if isinstance(tensor, torch.Tensor) else None
+        entry = self._makers.get(place_of_elements(tensor)) if isinstance(tensor, torch.Tensor) else None
         return None if entry is None or entry[0].is_forgotten else entry[0]
 
     def ancestors(self, call: Call, most: int | None = None) -> list[Call]:
@@ -229,12 +229,6 @@ class CallLog:
 
 def _is_layer(module: torch.nn.Module) -> bool:
     return type(module).__module__.startswith("torch.")
-
-
-def _identity(tensor: torch.Tensor) -> tuple:
-    if tensor.layout is not torch.strided:
-        return storage_key(tensor), tuple(tensor.shape)
-    return storage_key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

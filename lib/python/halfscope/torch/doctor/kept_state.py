@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from halfscope.torch.doctor.nested_tensors import tensors_in
-from halfscope.torch.private import buffers_in, storage_key
+from halfscope.torch.private import buffers_in
 from halfscope.torch.steps.snapshot import RandomNumbers
+from halfscope.torch.tensors.storages import place_of_elements
 
 
 class Copies:
@@ -24,7 +25,7 @@ class Copies:
         kept = {}
         for tensor in tensors:
             entry = self._taken.get(id(tensor))
-            if entry is None or not _are_one(entry[1], tensor.data):
+            if entry is None or place_of_elements(entry[1]) != place_of_elements(tensor.data):
                 entry = (tensor, tensor.data, tensor.data.clone())
             kept[id(tensor)] = entry
         self._taken = kept
@@ -32,14 +33,6 @@ class Copies:
 
     def let_go(self) -> None:
         self._taken.clear()
-
-
-def _are_one(data: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether the numbers of two tensors are the same memory."""
-    if data.layout is not torch.strided or other.layout is not torch.strided:
-        return False
-    places = [(storage_key(each), each.storage_offset(), each.shape, each.stride()) for each in (data, other)]
-    return places[0] == places[1]
 
 
 @contextmanager

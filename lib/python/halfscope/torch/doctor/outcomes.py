@@ -15,6 +15,7 @@ from halfscope.torch.doctor.rounding_mode import Outer
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.distance import distance_sums
+from halfscope.torch.tensors.storages import place_of_elements
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
 ALL_GRADIENTS = "all gradients together"
@@ -76,19 +77,15 @@ def _changes(ended: Ending, state: dict[str, torch.Tensor], outer: dict[int, Out
         before = ended.start.get(name) if kept is None or kept.adopted is None else kept.adopted
         if before is None or not tensor.is_floating_point() or before.numel() != tensor.numel():
             continue
-        if not _is_same(before, tensor) and not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
+        if place_of_elements(before) == place_of_elements(tensor):  # one memory, with all that the step wrote
+            continue
+        if not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
             found[name] = tensor.detach().reshape(-1) - before.reshape(-1)
     for key, kept in outer.items():
         if key not in known and kept.adopted is not None and kept.flat.is_floating_point():
             name = ended.names.setdefault(key, f"tensor {len(ended.names) + 1} {FROM_OUTSIDE}")
             found[name] = kept.flat - kept.adopted
     return found
-
-
-def _is_same(before: torch.Tensor, tensor: torch.Tensor) -> bool:
-    """Whether both are one memory, so that what the step wrote there is in both."""
-    same = storage_key(before) == storage_key(tensor) and before.storage_offset() == tensor.storage_offset()
-    return same and before.shape == tensor.shape and before.stride() == tensor.stride()
 
 
 def loss_in(result: Any) -> torch.Tensor | None:

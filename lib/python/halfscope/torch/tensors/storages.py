@@ -23,6 +23,13 @@ def stored(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.layout is torch.strided else sparse_values(tensor)
 
 
+def place_of_elements(tensor: torch.Tensor) -> tuple:
+    """Storage and the view of it: equal for two tensors whose elements are the same memory in the same order."""
+    if tensor.layout is not torch.strided:
+        return storage_key(tensor), tuple(tensor.shape)
+    return storage_key(tensor), tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+
 def covers_storage(tensor: torch.Tensor) -> bool:
     """Whether the tensor, or a sparse one's values, has each element of its storage once, in some order of its axes."""
     tensor = stored(tensor)

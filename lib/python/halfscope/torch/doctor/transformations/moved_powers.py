@@ -16,6 +16,7 @@ from halfscope.torch.doctor.outcomes import Outcome
 from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.rescale.rescale import rescale
 from halfscope.torch.rescale.rescaled import Rescaled, set_attributes
+from halfscope.torch.tensors.elements import all_finite
 from halfscope.torch.words import listed
 
 FAMILY = "moved powers of two"
@@ -47,7 +48,7 @@ def moved_powers(group: Group) -> Iterator[Candidate]:
 
 def _overflows(call: Call) -> bool:
     """Whether the call's result in the format is not finite; it is not computed again, which may change buffers."""
-    return not all(bool(tensor.isfinite().all()) for tensor in floats_in(call.result))
+    return not all(map(all_finite, floats_in(call.result)))
 
 
 def _rescaled(about: Examination) -> Rescaled | None:
