@@ -37,16 +37,19 @@ Whole numbers up to 1 / amount stay, infinities and NaNs, and what `held`, a for
 r. Whoever calls it vouches for the memory. Raises ValueError for an unknown format, and for an amount that is not
 between 2^-24 and 1.)doc";
 
+/// The caller's memory.
+std::span<float> floats_at(std::uintptr_t address, std::size_t elements) {
+  return {reinterpret_cast<float*>(address), elements};  // NOLINT(performance-no-int-to-ptr)
+}
+
 void add_noise_at(std::uintptr_t address, std::size_t elements, double amount, std::uint64_t seed,
                   const std::optional<std::string>& held) {
   if (!(amount >= 0x1p-24 && amount <= 1))
     throw InvalidArgument(fmt::format("add_noise: amount {}; give 2^-24 to 1", amount));
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller's memory.
-  const std::span<float> values{reinterpret_cast<float*>(address), elements};
   RelativeNoise noise{.amount = static_cast<float>(amount), .seed = seed};
   if (held) noise.held = parse_format(*held);
   const nb::gil_scoped_release release;
-  add_noise(values, noise);
+  add_noise(floats_at(address, elements), noise);
 }
 
 /// A tensor's part in a step has random bits of its own.
@@ -64,8 +67,7 @@ class Cast {
   [[nodiscard]] std::optional<CastCounts> round(std::uintptr_t address, std::size_t elements,
                                                 const std::string& tensor, const std::string& detail,
                                                 const CastPlace& place) const {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller's memory.
-    const std::span<float> values{reinterpret_cast<float*>(address), elements};
+    const std::span<float> values = floats_at(address, elements);
     const RandomStream stream{place.seed, place.step,
                               stream_site({.tensor = tensor, .role = role_, .part = place.part})};
     const auto looked_at = parse_enum<CastDetail>("detail", detail);
