@@ -24,6 +24,7 @@
 #include <halfscope/kernel/reduce/all_reduce.hpp>
 #include <halfscope/kernel/reduce/cosine.hpp>
 #include <halfscope/kernel/reduce/distance.hpp>
+#include <halfscope/kernel/reduce/magnitudes.hpp>
 #include <halfscope/kernel/reduce/reduce.hpp>
 #include <halfscope/kernel/reduce/sum_of_squares.hpp>
 #include <halfscope/kernel/update/update_effect.hpp>
@@ -326,6 +327,11 @@ std::vector<SizesCase> sums() {
       products_case(
           "kernel/reduce/distance.hpp distance_sums",
           [](const Floats& found, const Floats& expected) { (void)distance_sums(found, expected); }),
+      {"kernel/reduce/magnitudes.hpp magnitude_sums", 5, same,
+       [](std::size_t rows, std::size_t size) {
+         std::vector<double> sums(size);
+         magnitude_sums(ones(3 * rows), {.outer = rows, .summed = 3}, sums);
+       }},
       {"kernel/reduce/sum_of_squares.hpp sums_of_squares", 3,
        [](std::size_t arrays) { return arrays * sum_of_squares_lanes; },
        [](std::size_t arrays, std::size_t size) {

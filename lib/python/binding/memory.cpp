@@ -15,6 +15,7 @@
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/reduce/distance.hpp>
+#include <halfscope/kernel/reduce/magnitudes.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
 #include "binding/bindings.hpp"
@@ -34,6 +35,12 @@ constexpr const char* distance_documentation =
 
 Errors and sizes are sums over the elements whose expected number is finite, in double. Whoever calls it vouches for
 what is there. Raises ValueError for another type, two types, and arrays that differ in size.)doc";
+
+constexpr const char* magnitudes_documentation =
+    R"doc(Writes sums of |x| over the middle axis of an array (outer, summed, inner), in double; f32 into f64.
+
+Each as count_floats has them; whoever calls it vouches for what is there. Raises ValueError for other types and for a
+size that is not that of `axis`.)doc";
 
 constexpr const char* kept_documentation =
     "Copies of float32 arrays in CPU memory, and what became of these; regions as count_floats has them.";
@@ -121,6 +128,18 @@ DistanceSums distance_between(const Region& found, const Region& expected) {
   throw InvalidArgument("distance_sums: give f32 or f64");
 }
 
+void add_magnitudes(const Region& values, const std::tuple<std::size_t, std::size_t, std::size_t>& axis,
+                    const Region& sums) {
+  if (std::get<2>(values) != name_of(DType::f32) || std::get<2>(sums) != name_of(DType::f64))
+    throw InvalidArgument("magnitude_sums: " + std::get<2>(values) + " and sums of " + std::get<2>(sums) +
+                          "; give f32 and f64");
+  const auto& [outer, summed, inner] = axis;
+  auto* start = reinterpret_cast<double*>(std::get<0>(sums));  // NOLINT(performance-no-int-to-ptr)
+  const nb::gil_scoped_release release;
+  magnitude_sums(numbers_of<float>(values), {.outer = outer, .summed = summed, .inner = inner},
+                 {start, std::get<1>(sums)});
+}
+
 class KeptWeights {
  public:
   KeptWeights() = default;
@@ -182,14 +201,24 @@ void bind_memory(nb::module_& module) {
   nb::class_<DistanceSums>(module, "DistanceSums", "Sums over an array and the one that it should be.")
       .def_ro("squared_error", &DistanceSums::squared_error, "of found - expected")
       .def_ro("squared_size", &DistanceSums::squared_size, "of expected")
+      .def_ro("squared_found", &DistanceSums::squared_found, "of found")
+      .def_ro("product", &DistanceSums::product, "of found and expected")
+      .def_ro("largest_error", &DistanceSums::largest_error,
+              "the largest |found - expected|, of finite elements alone")
       .def_ro("spoiled", &DistanceSums::spoiled,
               "elements that are infinite or NaN, and expected to be finite")
       .def_ro("moved", &DistanceSums::moved, "elements that are expected not to be zero")
-      .def_ro("still", &DistanceSums::still, "those among them that are zero");
+      .def_ro("still", &DistanceSums::still, "those among them that are zero")
+      .def_ro("strayed", &DistanceSums::strayed,
+              "elements that are expected to be infinite or NaN, and are another number");
   module.def("distance_sums", distance_between, nb::arg("found"), nb::arg("expected"),
              nb::sig("def distance_sums(found: tuple[int, int, str], expected: tuple[int, int, str]) -> "
                      "DistanceSums"),
              distance_documentation);
+  module.def("magnitude_sums", add_magnitudes, nb::arg("values"), nb::arg("axis"), nb::arg("sums"),
+             nb::sig("def magnitude_sums(values: tuple[int, int, str], axis: tuple[int, int, int], "
+                     "sums: tuple[int, int, str]) -> None"),
+             magnitudes_documentation);
   nb::class_<WeightDelta>(module, "WeightDelta", "Effect of a step on the weights of one array.")
       .def_ro("counters", &WeightDelta::counters,
               "counts of updates that the format would lose, as lost_updates")

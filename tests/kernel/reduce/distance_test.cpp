@@ -2,6 +2,7 @@
 #include <halfscope/core/isa.hpp>
 #include <halfscope/kernel/reduce/distance.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -32,8 +33,9 @@ std::vector<Number> mixed(std::size_t size, unsigned seed, bool has_special) {
 }
 
 struct Plain {
-  long double squared_error = 0, squared_size = 0;
-  std::int64_t spoiled = 0, moved = 0, still = 0;
+  long double squared_error = 0, squared_size = 0, squared_found = 0, product = 0, magnitudes = 0;
+  double largest_error = 0;
+  std::int64_t spoiled = 0, moved = 0, still = 0, strayed = 0;
 };
 
 template <typename Number>
@@ -44,11 +46,25 @@ Plain plain(std::span<const Number> found, std::span<const Number> expected) {
       ++sums.moved;
       if (found[i] == 0) ++sums.still;
     }
-    if (!std::isfinite(expected[i])) continue;
+    if (!std::isfinite(expected[i])) {
+      const bool is_same = std::isnan(expected[i])
+                               ? std::isnan(found[i])
+                               : std::isinf(found[i]) && std::signbit(found[i]) == std::signbit(expected[i]);
+      if (!is_same) ++sums.strayed;
+      continue;
+    }
     const long double error = static_cast<long double>(found[i]) - expected[i];
     sums.squared_error += error * error;
     sums.squared_size += static_cast<long double>(expected[i]) * expected[i];
-    if (!std::isfinite(found[i])) ++sums.spoiled;
+    sums.squared_found += static_cast<long double>(found[i]) * found[i];
+    sums.product += static_cast<long double>(found[i]) * expected[i];
+    sums.magnitudes += std::abs(static_cast<long double>(found[i]) * expected[i]);
+    if (!std::isfinite(found[i])) {
+      ++sums.spoiled;
+    } else {
+      const double distance = std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
+      sums.largest_error = std::max(sums.largest_error, distance);
+    }
   }
   return sums;
 }
@@ -67,6 +83,12 @@ void check(std::size_t size, unsigned seed) {
   const DistanceSums sums = distance_sums(std::span(found), std::span(expected));
   CHECK(is_near(sums.squared_error, exact.squared_error));
   CHECK(is_near(sums.squared_size, exact.squared_size));
+  CHECK(is_near(sums.squared_found, exact.squared_found));
+  if (exact.spoiled == 0)
+    CHECK(std::abs(sums.product - static_cast<double>(exact.product)) <=
+          1e-12 * static_cast<double>(exact.magnitudes));
+  CHECK(sums.largest_error == exact.largest_error);
+  CHECK(sums.strayed == exact.strayed);
   CHECK(sums.spoiled == exact.spoiled);
   CHECK(sums.moved == exact.moved);
   CHECK(sums.still == exact.still);
@@ -75,7 +97,7 @@ void check(std::size_t size, unsigned seed) {
     for (const int threads : {1, 3}) {
       const Threads used(threads);
       const DistanceSums again = distance_sums(std::span(found), std::span(expected));
-      CHECK((again == sums || std::isnan(sums.squared_error)));
+      CHECK((again == sums || std::isnan(sums.product)));  // infinity times 0
       CHECK(again.spoiled == sums.spoiled);
     }
   }

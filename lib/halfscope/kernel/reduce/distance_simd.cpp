@@ -1,6 +1,7 @@
 // The loops of a distance's sums, compiled once per instruction set.
 #include <halfscope/kernel/reduce/detail/distance_simd.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -14,8 +15,8 @@ template <typename Number>
 struct Lanes {
   using Count = std::conditional_t<sizeof(Number) == sizeof(float), std::int32_t, std::int64_t>;
 
-  double error[lanes] = {}, size[lanes] = {};
-  Count spoiled[lanes] = {}, moved[lanes] = {}, still[lanes] = {};
+  double error[lanes] = {}, size[lanes] = {}, found[lanes] = {}, product[lanes] = {}, largest[lanes] = {};
+  Count spoiled[lanes] = {}, moved[lanes] = {}, still[lanes] = {}, strayed[lanes] = {};
 };
 
 template <typename Number>
@@ -26,12 +27,20 @@ DistanceSums sums_of(const Number* found, const Number* expected, std::size_t co
     const Number x = found[i], wanted = expected[i];
     const bool is_finite = wanted - wanted == 0;
     const double size = is_finite ? static_cast<double>(wanted) : 0.0;
-    const double error = is_finite ? static_cast<double>(x) - static_cast<double>(wanted) : 0.0;
+    const double own = is_finite ? static_cast<double>(x) : 0.0;
+    const double error = own - size;
+    const double distance = std::abs(error);
     sums.error[lane] += error * error;
     sums.size[lane] += size * size;
+    sums.found[lane] += own * own;
+    sums.product[lane] += own * size;
+    const bool is_larger = (distance > sums.largest[lane]) & (x - x == 0);
+    sums.largest[lane] = is_larger ? distance : sums.largest[lane];
     sums.spoiled[lane] += static_cast<Count>(is_finite & !(x - x == 0));
     sums.moved[lane] += static_cast<Count>(wanted != 0);
     sums.still[lane] += static_cast<Count>((wanted != 0) & (x == 0));
+    const bool is_same = (x == wanted) | ((x != x) & (wanted != wanted));
+    sums.strayed[lane] += static_cast<Count>(!is_finite & !is_same);
   };
   const std::size_t whole = count / lanes * lanes;
   for (std::size_t i = 0; i < whole; i += lanes) {
@@ -43,9 +52,13 @@ DistanceSums sums_of(const Number* found, const Number* expected, std::size_t co
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     total += {.squared_error = sums.error[lane],
               .squared_size = sums.size[lane],
+              .squared_found = sums.found[lane],
+              .product = sums.product[lane],
+              .largest_error = sums.largest[lane],
               .spoiled = sums.spoiled[lane],
               .moved = sums.moved[lane],
-              .still = sums.still[lane]};
+              .still = sums.still[lane],
+              .strayed = sums.strayed[lane]};
   }
   return total;
 }

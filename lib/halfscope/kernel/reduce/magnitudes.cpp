@@ -1,0 +1,52 @@
+// Rows, or pieces of columns, with the instruction set in use.
+#include <halfscope/kernel/reduce/magnitudes.hpp>
+
+#include <algorithm>
+
+#include <halfscope/core/detail/equal_sizes.hpp>
+#include <halfscope/core/parallel.hpp>
+#include <halfscope/kernel/reduce/detail/magnitudes_simd.hpp>
+
+namespace halfscope {
+namespace {
+
+constexpr std::size_t rows_at_once = 64;
+
+void add_rows(std::span<const float> values, std::size_t length, std::span<double> sums) {
+  const std::size_t pieces = (sums.size() + rows_at_once - 1) / rows_at_once;
+  parallel_for(static_cast<std::int64_t>(pieces), [&](std::int64_t piece) noexcept {
+    const std::size_t first = static_cast<std::size_t>(piece) * rows_at_once;
+    const std::size_t end = std::min(first + rows_at_once, sums.size());
+    dispatch_isa([&]<Isa isa>() {
+      for (std::size_t row = first; row < end; ++row)
+        sums[row] = row_magnitude_isa<isa>(values.data() + row * length, length);
+    });
+  });
+}
+
+void add_columns(std::span<const float> values, const AxisExtents& axis, std::span<double> sums) {
+  const std::size_t pieces = (axis.inner + magnitude_columns - 1) / magnitude_columns;
+  parallel_for(static_cast<std::int64_t>(axis.outer * pieces), [&](std::int64_t index) noexcept {
+    const std::size_t outer = static_cast<std::size_t>(index) / pieces;
+    const std::size_t first = static_cast<std::size_t>(index) % pieces * magnitude_columns;
+    const std::size_t columns = std::min(magnitude_columns, axis.inner - first);
+    const Rows rows{.start = values.data() + outer * axis.summed * axis.inner + first,
+                    .count = axis.summed,
+                    .stride = axis.inner};
+    dispatch_isa(
+        [&]<Isa isa>() { column_magnitudes_isa<isa>(rows, columns, &sums[outer * axis.inner + first]); });
+  });
+}
+
+}  // namespace
+
+void magnitude_sums(std::span<const float> values, const AxisExtents& axis, std::span<double> sums) {
+  detail::check_equal_sizes("magnitude_sums", values.size(), axis.outer * axis.summed * axis.inner);
+  detail::check_equal_sizes("magnitude_sums", sums.size(), axis.outer * axis.inner);
+  if (axis.inner == 1)
+    add_rows(values, axis.summed, sums);
+  else
+    add_columns(values, axis, sums);
+}
+
+}  // namespace halfscope
