@@ -11,16 +11,23 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from halfscope.torch.operations.operators import writes
 from halfscope.torch.private import storage_key, with_values
 from halfscope.torch.tensors.elements import HALF
-from halfscope.torch.tensors.storages import storage_of, stored
+from halfscope.torch.tensors.storages import covers_storage, place_of_elements, storage_of, stored
 from halfscope.torch.tensors.trees import map_tensors, tensors
 
 _UNPURGED = 64  # so many tensors without a search for those that are gone
 
 
-def flat_beside(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere."""
+def flat_beside(tensor: torch.Tensor, values: torch.Tensor, is_new: bool = False) -> torch.Tensor:
+    """`values` in a copy of the storage of `tensor`, of the type of `values` and zero elsewhere.
+
+    is_new: nobody else has the memory of `values`, which is kept where it lies as the tensor does.
+    """
     tensor, values = stored(tensor), stored(values)
-    flat = values.new_zeros(storage_of(tensor).nbytes() // tensor.element_size(), device=tensor.device)
+    elements = storage_of(tensor).nbytes() // tensor.element_size()
+    if is_new and place_of_elements(tensor)[1:] == place_of_elements(values)[1:] and covers_storage(values):
+        if elements == values.numel() and values.device == tensor.device:
+            return values.as_strided((elements,), (1,))
+    flat = values.new_zeros(elements, device=tensor.device)
     view_of(flat, tensor).copy_(values)
     return flat
 
@@ -49,21 +56,42 @@ def map_arguments(
     return tuple(map(change, range(len(args)), args)), {key: change(key, value) for key, value in kwargs.items()}
 
 
-class Counterparts:
-    """Counterparts by storage, so that views share them."""
+class Flats:
+    """A tensor beside each storage, of the same layout, as long as the storage lives; views share it."""
 
     def __init__(self) -> None:
         self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
+        self._purge_at = _UNPURGED
+
+    def __contains__(self, tensor: torch.Tensor) -> bool:
+        return storage_key(tensor) in self._flats
+
+    def get(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        found = self._flats.get(storage_key(tensor))
+        return None if found is None else view_of(found[1], tensor)
+
+    def set(self, tensor: torch.Tensor, beside: torch.Tensor, is_new: bool = False) -> None:
+        """is_new: nobody else has the memory of `beside`."""
+        if len(self._flats) >= self._purge_at:
+            self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
+            self._purge_at = max(_UNPURGED, 2 * len(self._flats))
+        self._flats[storage_key(tensor)] = StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside, is_new)
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        self._flats.pop(storage_key(tensor), None)
+
+
+class Counterparts(Flats):
+    """Counterparts by storage, so that views share them."""
 
     def counterpart(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The other numbers of the same step; None of a tensor that is the same in both."""
-        found = self._flats.get(storage_key(tensor)) if tensor.is_floating_point() else None
-        return None if found is None else view_of(found[1], tensor)
+        return self.get(tensor) if tensor.is_floating_point() else None
 
     def has_any(self, value: Any) -> bool:
         """Whether a tensor among arguments has a counterpart."""
         if isinstance(value, torch.Tensor):
-            return storage_key(value) in self._flats
+            return value in self
         if isinstance(value, dict):
             return any(map(self.has_any, value.values()))
         return isinstance(value, (tuple, list)) and any(map(self.has_any, value))
@@ -71,9 +99,9 @@ class Counterparts:
     def beside(self, value: Any) -> Any:
         """Arguments with counterparts in place of their tensors, FP32 in place of 16 bits."""
         if isinstance(value, torch.Tensor):
-            found = self._flats.get(storage_key(value)) if value.is_floating_point() else None
-            if found is not None:
-                return view_of(found[1], value)
+            known = self.counterpart(value)
+            if known is not None:
+                return known
             return value.float() if value.dtype in HALF else value
         if isinstance(value, dict):
             return {key: self.beside(part) for key, part in value.items()}
@@ -87,8 +115,8 @@ class Counterparts:
 
     def _register_target(self, target: Any) -> None:
         for tensor in tensors(target):
-            if tensor.is_floating_point() and storage_key(tensor) not in self._flats:
-                self._register(tensor, tensor.float() if tensor.dtype in HALF else tensor.clone())
+            if tensor.is_floating_point() and tensor not in self:
+                self.set(tensor, tensor.float() if tensor.dtype in HALF else tensor.clone(), is_new=True)
 
     def own(self, written: Any) -> Any:
         """An argument that is written to: its counterpart, or a copy that is thrown away, as of integers."""
@@ -99,37 +127,9 @@ class Counterparts:
 
         return map_tensors(written, own)
 
-    def keep(self, result: Any, exact: Any) -> None:
-        """exact: becomes the counterpart of the result."""
-        if isinstance(result, torch.Tensor) and isinstance(exact, torch.Tensor):
-            if result.is_floating_point() and result.shape == exact.shape:
-                self._register(result, exact)
-        elif isinstance(result, (tuple, list)) and isinstance(exact, (tuple, list)):
-            for part, exact_part in zip(result, exact):
-                self.keep(part, exact_part)
-
-    def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
-        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, exact))
-
-
-class Flats:
-    """A tensor beside each storage, of the same layout; views share it."""
-
-    def __init__(self) -> None:
-        self._flats: dict[int, tuple[StorageWeakRef, torch.Tensor]] = {}
-        self._purge_at = _UNPURGED
-
-    def get(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        found = self._flats.get(storage_key(tensor))
-        if found is None or found[0].expired():
-            return None
-        return view_of(found[1], tensor)
-
-    def set(self, tensor: torch.Tensor, beside: torch.Tensor) -> None:
-        if len(self._flats) >= self._purge_at:
-            self._flats = {key: found for key, found in self._flats.items() if not found[0].expired()}
-            self._purge_at = max(_UNPURGED, 2 * len(self._flats))
-        self._flats[storage_key(tensor)] = (StorageWeakRef(storage_of(tensor)), flat_beside(tensor, beside))
-
-    def forget(self, tensor: torch.Tensor) -> None:
-        self._flats.pop(storage_key(tensor), None)
+    def keep(self, result: Any, exact: Any, given: Any) -> None:
+        """exact: becomes the counterpart of the result; given: what it was computed from, whose memory it may have."""
+        others = {storage_key(tensor) for tensor in tensors(given)}
+        for part, own in zip(tensors(result), tensors(exact)):
+            if part.is_floating_point() and part.shape == own.shape:
+                self.set(part, own, is_new=storage_key(own) not in others)

@@ -100,9 +100,6 @@ class FormatPath(Counterparts):
     def clear(self) -> None:
         self._flats = {}
 
-    def forget(self, tensor: torch.Tensor) -> None:
-        self._flats.pop(storage_key(tensor), None)
-
     def release(self, result: torch.Tensor) -> None:
         """Lets a storage go whose numbers in the format are all finite."""
         known = self._flats.get(storage_key(result))
@@ -120,7 +117,7 @@ class FormatPath(Counterparts):
         if tensor.is_floating_point() and not self.has_any(tensor):
             count = storage_of(tensor).nbytes() // tensor.element_size()
             whole = tensor.detach().as_strided((count,), (1,), 0)
-            self.keep(whole, self.rounded(whole))
+            self.set(whole, self.rounded(whole), is_new=True)
         return tensor
 
     def _computed(self, call: Call) -> Numbers:

@@ -25,4 +25,4 @@ class Exact(Counterparts, Twin):
 
     def ran(self, ran: Ran) -> None:
         if ran.has_exact and target_of(ran.func, ran.args, ran.kwargs) is None:
-            self.keep(ran.result, ran.exact)
+            self.keep(ran.result, ran.exact, (ran.args, tuple(ran.kwargs.values())))

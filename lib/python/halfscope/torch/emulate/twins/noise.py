@@ -54,7 +54,7 @@ class Noise(Counterparts, Twin):
                 if own.numel() and quantizer != FP32:
                     own.copy_(self._rounded(own, quantizer, storage_key(part)))
         if target_of(func, args, kwargs) is None:
-            self.keep(ran.result, noisy)
+            self.keep(ran.result, noisy, (args, tuple(kwargs.values()), own_args, tuple(own_kwargs.values())))
 
     def of(self, tensor: torch.Tensor, mark: Mark | None) -> torch.Tensor | None:
         """The counterpart of a tensor, in the format that the emulation has brought it to since."""
@@ -63,8 +63,8 @@ class Noise(Counterparts, Twin):
             return found
         return self._rounded(found, str(mark.quantizer), storage_key(tensor))
 
-    def _register(self, tensor: torch.Tensor, exact: torch.Tensor) -> None:
-        super()._register(tensor, exact)
+    def set(self, tensor: torch.Tensor, beside: torch.Tensor, is_new: bool = False) -> None:
+        super().set(tensor, beside, is_new)
         self._seeds.pop(storage_key(tensor), None)  # from another tensor that has had this storage's address
 
     def _seed_of(self, key: int) -> int:
