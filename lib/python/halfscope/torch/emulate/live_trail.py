@@ -20,6 +20,7 @@ from halfscope.torch.findings.operands import Operand
 from halfscope.torch.findings.trail import Trail, first_tensor, float_tensors, row_of
 from halfscope.torch.operations.table import Trait, named
 from halfscope.torch.private import storage_key
+from halfscope.torch.tensors.distance import distance_sums
 
 
 class LiveTrail(Trail, Observer):
@@ -62,7 +63,8 @@ class LiveTrail(Trail, Observer):
     def arrived(self, owned: Any, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
         exact = self._plan.counterpart(gradient)
         if exact is not None:
-            self._errors.append((float((rounded - exact).norm()), float(exact.norm())))
+            sums = distance_sums(rounded, exact)
+            self._errors.append((math.sqrt(sums.squared_error), math.sqrt(sums.squared_size)))
 
     def end_step(self, stepped: bool) -> None:
         """Infinities that nothing hid are excused where all gradients of the step are FP32's."""

@@ -12,6 +12,7 @@ from halfscope.roundoff import SignedError, signed_error
 from halfscope.torch.counts.totals import NO_SIZE
 from halfscope.torch.device.arithmetic import device_of
 from halfscope.torch.emulate.twins.cancellation import Cancellation
+from halfscope.torch.tensors.distance import distance_sums
 from halfscope.torch.tensors.storages import stored
 
 GRADIENT = "weight_gradient"
@@ -62,14 +63,14 @@ class Difference:
             self._noise += float((difference.nan_to_num(0, 0, 0) ** 2).sum())
 
     def add(self, emulated: torch.Tensor, exact: torch.Tensor) -> None:
-        a, b = (stored(each).detach().double().flatten() for each in (emulated, exact))
-        alike = (a == b) | (a.isnan() & b.isnan())  # the same infinity too, such as a mask's
-        a, b = (x.masked_fill(alike & ~b.isfinite(), 0.0) for x in (a, b))
-        parts = (((a - b) ** 2).sum(), (b**2).sum(), (a**2).sum(), (a * b).sum())
-        if a.numel():
-            largest = float((a - b).abs().max())
-            self.absolute_error = largest if math.isnan(largest) else max(self.absolute_error, largest)
-        self._squares = [known + float(part) for known, part in zip(self._squares, parts)]
+        """Infinities and NaNs that both have are no difference, such as a mask's."""
+        sums = distance_sums(stored(emulated).detach(), stored(exact).detach())
+        is_finite = sums.spoiled == sums.strayed == 0
+        self.absolute_error = max(self.absolute_error, sums.largest_error) if is_finite else math.inf
+        parts = (
+            sums.squared_error if is_finite else math.inf, sums.squared_size, sums.squared_found, sums.product
+        )  # fmt: skip
+        self._squares = [known + part for known, part in zip(self._squares, parts)]
 
     @property
     def relative_error(self) -> float:
@@ -100,9 +101,10 @@ class Difference:
     @property
     def cosine(self) -> float:
         """Cosine of the angle between the two; NaN if one of them is zero or not finite."""
-        _, exact, emulated, product = self._squares
-        norms = math.sqrt(exact) * math.sqrt(emulated) if exact >= 0 and emulated >= 0 else math.nan
-        return product / norms if norms and math.isfinite(norms) else math.nan
+        difference, exact, emulated, product = self._squares
+        if not math.isfinite(difference) or not exact or not emulated:
+            return math.nan
+        return product / (math.sqrt(exact) * math.sqrt(emulated))
 
 
 Differences = dict[tuple[int, str, str], Difference]  # by step, role and tensor

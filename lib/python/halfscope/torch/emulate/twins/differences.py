@@ -40,7 +40,7 @@ class Differences(Observer):
             return
         name = place.tensor(ran.operation) if ran.forward is None else ran.forward.row
         if kind is Kind.PRODUCT and target_of(ran.func, ran.args, ran.kwargs) is None:
-            terms = terms_of(ran.func, self._exact.beside(ran.args), self._exact.beside(ran.kwargs))
+            terms = terms_of(ran.operation, self._exact.beside(ran.args), self._exact.beside(ran.kwargs))
             self._comparison.cancellation(place.region.value, name, ran.operation).add(terms, ran.exact)
         if kind is not Kind.EXACT:
             self._compare_operation(ran, place.region, name)
