@@ -24,9 +24,9 @@ def flat_beside(tensor: torch.Tensor, values: torch.Tensor, is_new: bool = False
     """
     tensor, values = stored(tensor), stored(values)
     elements = storage_of(tensor).nbytes() // tensor.element_size()
-    if is_new and place_of_elements(tensor)[1:] == place_of_elements(values)[1:] and covers_storage(values):
-        if elements == values.numel() and values.device == tensor.device:
-            return values.as_strided((elements,), (1,))
+    lies_alike = place_of_elements(tensor)[1:] == place_of_elements(values)[1:] and values.device == tensor.device
+    if is_new and lies_alike and elements == values.numel() and covers_storage(values):
+        return values.as_strided((elements,), (1,))
     flat = values.new_zeros(elements, device=tensor.device)
     view_of(flat, tensor).copy_(values)
     return flat
