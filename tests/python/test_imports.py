@@ -41,12 +41,12 @@ ROOMS = {
         "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
         "wrapping",
     },
-    "trainers": {"check", "watch"},
+    "trainers": {"check", "doctor", "watch"},
     "doctor": {"events", "findings", "operations", "rescale", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},
     "gradient_errors": {"counts", "emulate", "policy", "search", "sensitivity", "steps", "words"},
-    "one_block": {"check", "tensors", "weak_hooks", "words"},
+    "one_block": {"check", "doctor", "tensors", "weak_hooks", "words"},
     "ablate": {"emulate", "grad_scaler", "policy", "search", "steps", "watch"},
 }  # fmt: skip
 COMMON = {"private"}  # every room may import these

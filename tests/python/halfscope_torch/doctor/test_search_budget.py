@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,10 +11,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from torch import nn
 
-from halfscope.torch import check
+from halfscope.torch import check, check_blocks, diagnose
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of
 from halfscope.torch.doctor.progress import Progress
 from halfscope.torch.doctor.report import Diagnosis
+from halfscope.torch.trainers.followed_run import Settings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -114,3 +116,17 @@ def test_the_looks_of_a_check_leave_half_of_the_seconds_to_the_search(
     before = 3 * of_a_run  # the step as it is, twice, and in FP32
     assert clock.now <= before + max(60.0 - before, 30.0, 2 * of_a_run)
     assert ("Not tried, after" in str(report)) == (of_a_run == 20.0 or (of_a_run, factor) == (5.0, 1e3)), report
+
+
+@pytest.mark.parametrize("seconds", [-1, -0.001, float("nan")])
+def test_seconds_that_nobody_can_mean_are_refused_by_every_door(seconds: float) -> None:
+    model = torch.nn.Linear(2, 1)
+    doors: dict[str, Callable[[], object]] = {
+        "diagnose": lambda: diagnose(model, lambda: model(torch.ones(1, 2)).sum(), seconds=seconds),
+        "check": lambda: check(model, lambda: model(torch.ones(1, 2)).sum(), seconds=seconds),
+        "check_blocks": lambda: check_blocks("nowhere", "nowhere", seconds=seconds),
+        "trainers": lambda: Settings(100, "fp16", None, seconds),
+    }
+    for name, door in doors.items():
+        with pytest.raises(ValueError, match=rf"^{name}: seconds={seconds}; give 0 or more$"):
+            door()

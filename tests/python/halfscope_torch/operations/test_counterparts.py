@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torch
 
 
 def drawn(draw: random.Random) -> torch.Tensor:
-    """Of any strides, with gaps or without."""
+    """A tensor of any strides, with gaps or without."""
     tensor = torch.randn([draw.randint(1, 5) for _ in range(draw.randint(0, 3))])
     tensor = tensor.permute(draw.sample(range(tensor.dim()), tensor.dim()))
     if tensor.dim() and draw.random() < 0.4:

@@ -17,7 +17,7 @@ from halfscope.torch.check.notebook import Notebook, Rank
 from halfscope.torch.check.own_steps import run_twice
 from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
-from halfscope.torch.doctor.progress import Progress
+from halfscope.torch.doctor.progress import Progress, checked_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
 from halfscope.torch.words import counted, number
@@ -51,10 +51,11 @@ def check(
     seconds: of the check; the search for remedies has half of them at least. A run that by the time of earlier ones
         would end later is not begun; then what is known is told, as after Ctrl-C, and what was not tried.
 
-    Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format.
+    Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format and for
+    negative seconds.
     """
     subject = subject_of(model, loss, optimizer, format)
-    course = _Course(subject, Progress(seconds))
+    course = _Course(subject, Progress(checked_seconds(seconds, "check")))
     try:
         return course.report()
     finally:

@@ -14,7 +14,7 @@ from halfscope.torch.diagnose.facts import with_facts
 from halfscope.torch.diagnose.observed import observed
 from halfscope.torch.doctor.chosen_modules import chosen_modules
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of, searched_format
-from halfscope.torch.doctor.progress import Progress
+from halfscope.torch.doctor.progress import Progress, checked_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.emulation import check_model
@@ -63,7 +63,7 @@ def diagnose(
         and of the modules in them, alone: it takes fewer runs, and says what was not tried. The step is judged whole;
         a change of a line that other modules share is tried in all of them, as typing does it.
 
-    Raises what `emulate` does, and ValueError for a name in `only` that no module has.
+    Raises what `emulate` does, and ValueError for a name in `only` that no module has, and for negative seconds.
     """
     if not callable(loss_or_step):
         name = type(loss_or_step).__name__
@@ -78,7 +78,7 @@ def diagnose(
         return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
     program.only = None if only is None else chosen_modules(model, only)
-    progress = Progress(seconds)
+    progress = Progress(checked_seconds(seconds, "diagnose"))
     report = find_remedy(program, progress, quick)
     if quick or only is not None or report.is_stopped:
         return report

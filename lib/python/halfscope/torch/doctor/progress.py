@@ -15,6 +15,13 @@ _QUIET, _EVERY = 5.0, 10.0  # seconds before the first line, and between lines t
 _LAST = 4  # runs by whose time that of the next one is known
 
 
+def checked_seconds(seconds: float, door: str) -> float:
+    """The seconds that a person gives a search. Raises ValueError, in the name of the door, where none can be meant."""
+    if not seconds >= 0:
+        raise ValueError(f"{door}: seconds={seconds}; give 0 or more")
+    return seconds
+
+
 @dataclass
 class Progress:
     """Seconds of a search, and time of its runs: one that will not end in time is not begun. doing: what is looked for.

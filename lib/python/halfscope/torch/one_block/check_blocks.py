@@ -11,6 +11,7 @@ from pathlib import Path
 
 from halfscope.reporting import Finding, Report
 from halfscope.torch.check.check import check
+from halfscope.torch.doctor.progress import checked_seconds
 from halfscope.torch.one_block.block_dump import read_dump
 from halfscope.torch.one_block.checkpoint import Checkpoint
 from halfscope.torch.one_block.loaded_block import block_of
@@ -36,9 +37,10 @@ def check_blocks(
         {"model.layers.0": "dump.pt"}, of dumps that do not tell them.
     format, seconds: as `check` has them, for each block.
 
-    Raises ValueError for a folder that holds no checkpoint or no dump and for an unknown format, ImportError without
-    the package transformers. A dump that does not fit is a finding.
+    Raises ValueError for a folder that holds no checkpoint or no dump, an unknown format and negative seconds,
+    ImportError without the package transformers. A dump that does not fit is a finding.
     """
+    checked_seconds(seconds, "check_blocks")
     begun, opened = time.monotonic(), Checkpoint(Path(checkpoint))
     given = _by_name(dumps)
     found: dict[str, Report | ValueError] = {}

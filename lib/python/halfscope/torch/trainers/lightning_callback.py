@@ -31,7 +31,7 @@ class LightningCallback(RunFollower, Callback):
 
     folder: for the batch; the Trainer's default_root_dir by default. seconds: of the check.
 
-    Raises ValueError where `every` is not positive.
+    Raises ValueError where `every` is not positive, or `seconds` negative.
     """
 
     def __init__(

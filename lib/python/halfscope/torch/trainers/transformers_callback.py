@@ -30,7 +30,7 @@ class HalfscopeCallback(RunFollower, TrainerCallback):
         they stand in `log_history` beside its next entry. Needed too where the loss is not the model's own, as with
         label smoothing.
 
-    Raises ValueError where `every` is not positive.
+    Raises ValueError where `every` is not positive, or `seconds` negative.
     """
 
     def __init__(
