@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import halfscope
-from halfscope.torch import GradScaler, emulate
+from halfscope.torch import Emulation, GradScaler, emulate
 
 pytestmark = pytest.mark.torch
 
@@ -303,29 +303,63 @@ def test_bad_requests_get_one_line(message: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+class FirstTwo(torch.nn.Module):
+    """A model of many weights that uses two of them."""
+
+    def __init__(self, weights: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(weights))
+
+    def forward(self) -> torch.Tensor:
+        return self.weight[:2] * 2
+
+
+def step_of_first_two(weights: int, **options: object) -> tuple[Emulation, Callable[[], bool]]:
+    model = FirstTwo(weights)
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+
+    def step() -> bool:
+        model().sum().backward()
+        optimizer.step()
+        return True
+
+    with emulate(model, "bf16", optimizer=optimizer, **options) as emulated:
+        step()
+    return emulated, step
+
+
 @pytest.mark.parametrize(
     ("weights", "given", "compared"),
     [(10_000_000, None, True), (10_000_001, None, False), (10_000_001, (1,), True), (1, (), False)],
 )
 def test_a_large_model_is_compared_when_asked(weights: int, given: tuple[int, ...] | None, compared: bool) -> None:
-    class Sum(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.ones(weights))
-
-        def forward(self) -> torch.Tensor:
-            return self.weight[:2] * 2
-
-    model = Sum()
-    options = {} if given is None else {"compare_steps": given}
-    optimizer = torch.optim.SGD(model.parameters(), 0.0)
-    with emulate(model, "bf16", optimizer=optimizer, **options) as emulated:
-        model().sum().backward()
-        optimizer.step()
+    emulated, _ = step_of_first_two(weights, **({} if given is None else {"compare_steps": given}))
     if compared:
-        assert emulated.compare_to().steps == [1] and emulated.report.about == ""
+        assert emulated.compare_to().steps == [1] and "compare_steps" not in emulated.report.about
         return
     with pytest.raises(ValueError, match=r"no step is compared; give emulate\(..., compare_steps=\[1\]\)"):
         emulated.compare_to()
-    says = "Not compared with FP32: 10 million weights; compare_steps=[1] compares step 1."
+    says = (
+        "Not done for 10 million weights unless asked: compare_steps=[1] compares step 1 with FP32, restarts=True "
+        "keeps the copy that `bisect` begins with."
+    )
+    assert emulated.report.about == (says if weights > 10_000_000 else "")
+
+
+@pytest.mark.parametrize(
+    ("weights", "given", "restarts"),
+    [(10_000_000, None, True), (10_000_001, None, False), (10_000_001, True, True), (1, False, False)],
+)
+def test_the_state_at_entry_of_a_large_model_is_kept_when_asked(
+    weights: int, given: bool | None, restarts: bool
+) -> None:
+    emulated, step = step_of_first_two(weights, restarts=given, compare_steps=[1])
+    if restarts:
+        assert emulated.bisect(step).layers == () and emulated.report.about == ""
+        return
+    with pytest.raises(
+        RuntimeError, match=r"no copy of the state at entry was kept; give emulate\(..., restarts=True\)"
+    ):
+        emulated.bisect(step)
+    says = "Not done for 10 million weights unless asked: restarts=True keeps the copy that `bisect` begins with."
     assert emulated.report.about == (says if weights > 10_000_000 else "")

@@ -18,12 +18,13 @@ from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulate.arithmetic.product_operands import heads_of
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
+from halfscope.torch.emulate.large_models import compared_steps, keeps_start, left_out_words
 from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.operand_book import OperandTable
 from halfscope.torch.emulate.ranks.agreement import agreed, result_of
 from halfscope.torch.emulate.ranks.fully_shard import check_sharding
 from halfscope.torch.emulate.training import EmulatedTraining, Findings, Options, Trainee
-from halfscope.torch.emulate.twins.comparison import Comparison, compared_steps, not_compared
+from halfscope.torch.emulate.twins.comparison import Comparison
 from halfscope.torch.emulate.twins.zero_counts import ZeroTable
 from halfscope.torch.emulate.words import lost_update_findings, report_text, without_rule_words
 from halfscope.torch.findings.sentences import seen_finding, update_finding
@@ -55,6 +56,7 @@ def emulate(
     sum_order: str | None = None,
     gradient_accumulator: str | None = None,
     zeros: bool = False,
+    restarts: bool | None = None,
 ) -> Emulation:
     """Trains `model` in the formats of `policy` inside of a `with` block, whatever the training loop is.
 
@@ -89,6 +91,8 @@ def emulate(
     gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
     zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
+    restarts: keeps a copy of weights and optimizer at entry, from which `bisect` starts each training; by default of a
+        model of at most 10 million weights.
 
     Raises ValueError for an unknown policy, format or order of a sum and for an exception that matches no module;
     TypeError for arguments of other types, compiled modules and DataParallel.
@@ -99,10 +103,13 @@ def emulate(
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
     options = Options(
         seed, strict, every, compared_steps(model, compare_steps), attention, floor,
-        checked_accumulator(gradient_accumulator), zeros=zeros,
+        checked_accumulator(gradient_accumulator), zeros=zeros, restarts=keeps_start(model, restarts),
     )  # fmt: skip
     parse_attention(attention)
     return Emulation(Trainee(model, optimizers_of(optimizer, "emulate"), scaler), parsed, options)
+
+
+_NO_START = "no copy of the state at entry was kept; give emulate(..., restarts=True)"
 
 
 class Emulation(Reported):
@@ -116,7 +123,7 @@ class Emulation(Reported):
         records: Records | None = None,
         before: Snapshot | None = None,
     ) -> None:
-        """before: the state at entry, of a caller that has a copy of it; a copy is taken otherwise."""
+        """before: the state at entry, of a caller that has a copy of it."""
         policy.check_update()
         policy.check_exceptions([name for name, _ in trainee.model.named_modules()])
         heads = heads_of(trainee.model) if policy.base.operands else []
@@ -139,7 +146,8 @@ class Emulation(Reported):
     def __enter__(self) -> Emulation:
         if self._training is not None:
             raise RuntimeError("emulate: entered already")
-        self._before = self._before or Snapshot.of(self._trainee)
+        if self._before is None and self._options.restarts:
+            self._before = Snapshot.of(self._trainee)
         training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
         training.begin()
         self._training = training
@@ -207,7 +215,8 @@ class Emulation(Reported):
         finding = self._finding()
         findings = [] if finding is None else [finding]
         lost = lost_update_findings(self._policy, self._found.book)
-        about = not_compared(self._trainee.model, self._options.compare_steps)
+        options = self._options
+        about = left_out_words(self._trainee.model, options.compare_steps, options.restarts)
         return Report("emulate", (*findings, *lost), about, self._words())
 
     def _words(self) -> str:
@@ -341,12 +350,14 @@ class Emulation(Reported):
         within: of a number, how far above that of FP32 it may be, relative to that.
 
         The model is left as the last training left it. Raises ValueError where it will not do with all of them in
-        FP32, and for an unknown name; RuntimeError inside of the block, and where it was never entered.
+        FP32, and for an unknown name; RuntimeError inside of the block, where it was never entered, and with
+        `restarts=False`.
         """
         if self._training is not None:
             raise RuntimeError("bisect: leave the block of emulate first")
         if self._before is None:
-            raise RuntimeError("bisect: enter the block of emulate first")
+            kept = self._options.restarts
+            raise RuntimeError(f"bisect: {'enter the block of emulate first' if kept else _NO_START}")
         found = self._found
         if not found.computed.modules:  # the block had no forward pass that shows the operations
             found = self._trained([], accepts)[1]
@@ -366,7 +377,7 @@ class Emulation(Reported):
     def _trained(self, names: list[str], train: Callable[[], Any]) -> tuple[bool | float | None, Findings]:
         assert self._before is not None
         self._before.restore(self._trainee)
-        options = replace(self._options, compare_steps=frozenset(), zeros=False)
+        options = replace(self._options, compare_steps=frozenset(), zeros=False, restarts=False)
         with Emulation(self._trainee, keeping_fp32(self._policy, names), options) as training:
             told = result_of(train())
         return told, training._found

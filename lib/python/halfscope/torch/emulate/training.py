@@ -60,6 +60,7 @@ class Options:
     in_fp32: frozenset[str] = frozenset()  # operations that a trial computes so, by row
     observers: tuple[Observer, ...] | None = None  # told of compared steps, in place of the training's own
     zeros: bool = False  # whether each zero of a weight gradient gets a cause
+    restarts: bool = False  # whether a copy of the state at entry is kept, for `bisect`
 
 
 @dataclass

@@ -19,27 +19,6 @@ GRADIENT = "weight_gradient"
 _BEYOND = 3.0  # times the floor
 _FEWEST = 32  # elements; fewer are not judged: one draw of roundings says little about them
 
-_STEPS = frozenset({1, 10, 100, 1000})
-_LARGE = 10_000_000  # weights, beyond which a step in FP32 beside the emulated one is to be asked for
-
-
-def compared_steps(model: torch.nn.Module, given: Iterable[int] | None) -> frozenset[int]:
-    """Steps that are computed in FP32 too; None leaves the choice to the model's size."""
-    if given is not None:
-        return frozenset(given)
-    return frozenset() if _size(model) > _LARGE else _STEPS
-
-
-def not_compared(model: torch.nn.Module, steps: frozenset[int]) -> str:
-    """A sentence for a large model, no step of which is compared."""
-    if steps or _size(model) <= _LARGE:
-        return ""
-    return f"Not compared with FP32: {_size(model) / 1e6:.0f} million weights; compare_steps=[1] compares step 1."
-
-
-def _size(model: torch.nn.Module) -> int:
-    return sum(weight.numel() for weight in model.parameters())
-
 
 @dataclass
 class Difference:
