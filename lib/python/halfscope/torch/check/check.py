@@ -17,6 +17,7 @@ from halfscope.torch.check.notebook import Notebook, Rank
 from halfscope.torch.check.own_steps import run_twice
 from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
+from halfscope.torch.doctor.needed_memory import refuse_without_memory
 from halfscope.torch.doctor.progress import Progress, checked_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
@@ -52,9 +53,10 @@ def check(
         would end later is not begun; then what is known is told, as after Ctrl-C, and what was not tried.
 
     Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format and for
-    negative seconds.
+    negative seconds, MemoryError where the machine has not the memory that any search takes.
     """
     subject = subject_of(model, loss, optimizer, format)
+    refuse_without_memory("check", model)  # whether the step updates is not known yet
     course = _Course(subject, Progress(checked_seconds(seconds, "check")))
     try:
         return course.report()

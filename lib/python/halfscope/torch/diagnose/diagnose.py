@@ -14,6 +14,7 @@ from halfscope.torch.diagnose.facts import with_facts
 from halfscope.torch.diagnose.observed import observed
 from halfscope.torch.doctor.chosen_modules import chosen_modules
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of, searched_format
+from halfscope.torch.doctor.needed_memory import refuse_without_memory
 from halfscope.torch.doctor.progress import Progress, checked_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
@@ -63,7 +64,8 @@ def diagnose(
         and of the modules in them, alone: it takes fewer runs, and says what was not tried. The step is judged whole;
         a change of a line that other modules share is tried in all of them, as typing does it.
 
-    Raises what `emulate` does, and ValueError for a name in `only` that no module has, and for negative seconds.
+    Raises what `emulate` does, ValueError for a name in `only` that no module has and for negative seconds,
+    MemoryError where the machine has not the memory that any search takes.
     """
     if not callable(loss_or_step):
         name = type(loss_or_step).__name__
@@ -76,6 +78,7 @@ def diagnose(
         raise ValueError("diagnose: only= narrows a search, and quick=True, a policy and a sharded model have none")
     if not is_searched or is_fully_sharded(model):
         return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
+    refuse_without_memory("diagnose", model, trainee.optimizers, quick)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
     program.only = None if only is None else chosen_modules(model, only)
     progress = Progress(checked_seconds(seconds, "diagnose"))

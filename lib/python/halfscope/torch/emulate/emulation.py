@@ -18,7 +18,12 @@ from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
 from halfscope.torch.emulate.arithmetic.product_operands import heads_of
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
-from halfscope.torch.emulate.large_models import compared_steps, keeps_start, left_out_words
+from halfscope.torch.emulate.large_models import (
+    compared_steps,
+    keeps_start,
+    left_out_words,
+    refuse_without_memory,
+)
 from halfscope.torch.emulate.live_trail import LiveTrail
 from halfscope.torch.emulate.operand_book import OperandTable
 from halfscope.torch.emulate.ranks.agreement import agreed, result_of
@@ -146,9 +151,11 @@ class Emulation(Reported):
     def __enter__(self) -> Emulation:
         if self._training is not None:
             raise RuntimeError("emulate: entered already")
+        training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
+        if training.rounds:
+            refuse_without_memory(self._trainee.model, self._options.compare_steps)
         if self._before is None and self._options.restarts:
             self._before = Snapshot.of(self._trainee)
-        training = EmulatedTraining(self._trainee, self._policy, self._options, self._found)
         training.begin()
         self._training = training
         return self

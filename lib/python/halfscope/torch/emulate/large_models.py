@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 import torch
 
+from halfscope.torch.tensors.host_memory import bytes_on_host, refuse_shortage
 from halfscope.torch.words import listed
 
 _STEPS = frozenset({1, 10, 100, 1000})
 _LARGE = 10_000_000  # weights
+_PLAIN, _COMPARED = 2, 4  # copies of the trained weights that a step holds at once, gradients among them
 
 
 def compared_steps(model: torch.nn.Module, given: Iterable[int] | None) -> frozenset[int]:
@@ -31,6 +33,13 @@ def left_out_words(model: torch.nn.Module, compared: frozenset[int], restarts: b
     parts = ["compare_steps=[1] compares step 1 with FP32"] * (not compared)
     parts += ["restarts=True keeps the copy that `bisect` begins with"] * (not restarts)
     return f"Not done for {_size(model) / 1e6:.0f} million weights unless asked: {listed(parts)}." if parts else ""
+
+
+def refuse_without_memory(model: torch.nn.Module, compared: frozenset[int]) -> None:
+    """Raises MemoryError where copies of the weights that every step has are more than is free."""
+    weights = bytes_on_host(weight for weight in model.parameters() if weight.requires_grad)
+    instead = "give compare_steps=()" if compared else "emulate one block: halfscope.torch.load_block(CHECKPOINT, NAME)"
+    refuse_shortage("emulate", (_COMPARED if compared else _PLAIN) * weights, instead)
 
 
 def _size(model: torch.nn.Module) -> int:

@@ -95,9 +95,9 @@ class EmulatedTraining:
         self._parameters = Parameters(trainee.model, policy, self._caster, self._sharding)
         self._attention = self._way_of_attention()
         formats = [policy.base, *(policy.at(name) for name, _ in self._places.modules())]
-        self._rounds = any(own.rounds for own in formats)
+        self.rounds = any(own.rounds for own in formats)  # whether the policy changes a number
         self._wire: Wire | None = None
-        if self._rounds and is_data_parallel(trainee.model):
+        if self.rounds and is_data_parallel(trainee.model):
             findings.wire = self._wire = Wire(trainee.model, policy.base.weight_gradient, self._caster)
         mode_options = ModeOptions(
             options.strict, self._attention.scale, findings.without_rule, options.in_fp32, findings.operands,
@@ -158,14 +158,14 @@ class EmulatedTraining:
         if self._sharding is not None:
             halves = halves or self._sharding.has_type(HALF)
             self._undo += self._sharding.begin(self._gathered)
-        decompose = backends.decompose_fused_layers if self._rounds or halves else backends.decompose_in_autocast
+        decompose = backends.decompose_fused_layers if self.rounds or halves else backends.decompose_in_autocast
         self._undo += decompose(self._attention)
         # Under FP32 too: the script may have tensors of 16 bits, by its own casts or by autocast.
         self._undo.append(model.register_forward_pre_hook(WeakHook(self._before_forward)).remove)
         left_backward = (lambda: None) if self._wire is None else self._wire.receive
         self._places.begin(EndCalls(self._step.left_node, left_backward, self._step.enter_backward))
         self._undo.append(self._places.end)
-        if self._rounds or self._found.zeros is not None:
+        if self.rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())
         if self._options.gradient_accumulator is not None:
             self._accumulate(self._options.gradient_accumulator)
@@ -181,7 +181,7 @@ class EmulatedTraining:
 
     def _follow_casts(self) -> None:
         """Has the model's own casts act as they would in 16 bits."""
-        if not self._rounds:
+        if not self.rounds:
             return
         casts = OwnCasts(self._policy, self._places, self._mode, self._parameters, self._attention)
         casts.__enter__()
@@ -207,7 +207,7 @@ class EmulatedTraining:
 
     def _gathered(self, whole: list[ShardedParameter]) -> None:
         found = self._parameters.gathered(whole)
-        if self._rounds:
+        if self.rounds:
             self._round_gradients(found)
 
     def end(self) -> None:
@@ -245,7 +245,7 @@ class EmulatedTraining:
 
     def _counts_updates(self) -> bool:
         """Whether the updates of the step are counted for the format that no weight is stored in."""
-        counts = self._rounds or self._halves
+        counts = self.rounds or self._halves
         return counts and not self._narrow_updates and self._found.book.seen is not None
 
     def after_update(self, place: int, skipped: bool) -> None:
@@ -288,7 +288,7 @@ class EmulatedTraining:
 
     def _compares(self, number: int) -> bool:
         """Whether a step is compared with FP32."""
-        return self._rounds and (number in self._options.compare_steps or self._postponed is not None)
+        return self.rounds and (number in self._options.compare_steps or self._postponed is not None)
 
     def _postpone_comparison(self, stepped: bool) -> None:
         """A skipped step is compared in the next one that is taken: its gradients are infinite."""
