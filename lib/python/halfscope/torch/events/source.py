@@ -6,6 +6,7 @@ import linecache
 import os
 import sysconfig
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -68,11 +69,13 @@ def current_site() -> Site | None:
     return None if inner is None else Site(inner, call=call)
 
 
+@cache
 def is_own(file: str) -> bool:
     """Whether a file belongs to PyTorch or to halfscope.torch."""
     return file.startswith((_TORCH, _OWN))
 
 
+@cache
 def is_of_library(file: str) -> bool:
     """Whether a file belongs to Python or to an installed package."""
     return file.startswith(_LIBRARIES) or any(folder in file for folder in _FOLDERS)
