@@ -32,3 +32,29 @@ def test_a_diagnosis_takes_at_most_three_peaks_of_the_step(width: int, layers: i
     of_diagnosis = weights + peak_of(lambda: reports.append(diagnose(model, loss, scale=2.0**10)))
     assert bool(reports[0].findings) is (scale > 1), reports[0]
     assert of_diagnosis <= MOST * of_step, of_diagnosis / of_step
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_step_with_its_update_takes_at_most_four_peaks(name: str, memory_format: torch.memory_format) -> None:
+    """Weights and the optimizer's state are all of its memory: the state before, FP32's changes and a run's own."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Conv2d(96, 96, 3, bias=False) for _ in range(3))).to(memory_format=memory_format)
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=1e-3)
+    x = torch.randn(1, 96, 7, 7)
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step()
+    optimizer.zero_grad()
+    states = [each for state in optimizer.state.values() for each in state.values()]
+    before = weights_of(model) + sum(each.nbytes for each in states)
+    of_step = before + peak_of(step)
+    optimizer.zero_grad()
+    of_diagnosis = before + peak_of(lambda: diagnose(model, step, "autocast", optimizer=optimizer))
+    assert of_diagnosis <= 4.0 * of_step, of_diagnosis / of_step

@@ -13,9 +13,10 @@ from halfscope._core import DistanceSums
 from halfscope.torch.doctor.decisions import Decision, changed_in
 from halfscope.torch.doctor.rounding_mode import Outer
 from halfscope.torch.doctor.source_text import CallPlace
+from halfscope.torch.operations.counterparts import view_of
 from halfscope.torch.private import storage_key
 from halfscope.torch.tensors.distance import distance_sums
-from halfscope.torch.tensors.storages import place_of_elements
+from halfscope.torch.tensors.storages import covers_storage, place_of_elements
 
 _SHARE = 0.01  # a gradient's norm is at least so much of its share of all gradients together
 ALL_GRADIENTS = "all gradients together"
@@ -69,23 +70,37 @@ def outcome_of(ended: Ending, model: torch.nn.Module, outer: dict[int, Outer]) -
 
 
 def _changes(ended: Ending, state: dict[str, torch.Tensor], outer: dict[int, Outer]) -> dict[str, torch.Tensor]:
-    """After minus before, of what the step wrote to."""
+    """After minus before, of what the step wrote to; it takes the memory of what was before."""
     found, known = {}, set()
     for name, tensor in state.items():
-        known.add(storage_key(tensor))
-        kept = outer.get(storage_key(tensor))
-        before = ended.start.get(name) if kept is None or kept.adopted is None else kept.adopted
-        if before is None or not tensor.is_floating_point() or before.numel() != tensor.numel():
+        start = ended.start.get(name)
+        if start is None or not tensor.is_floating_point() or start.numel() != tensor.numel():
+            known.add(storage_key(tensor))
             continue
-        if place_of_elements(before) == place_of_elements(tensor):  # one memory, with all that the step wrote
-            continue
-        if not torch.equal(before.reshape(-1), tensor.detach().reshape(-1)):
-            found[name] = tensor.detach().reshape(-1) - before.reshape(-1)
+        before = _before(start, outer.get(storage_key(start)), known)
+        known |= {storage_key(start), storage_key(tensor)}
+        if before is None and place_of_elements(start) == place_of_elements(tensor):
+            continue  # nothing was written to it
+        after = tensor.detach().reshape(start.shape)
+        before = start.clone() if before is None else before
+        if not torch.equal(before, after):
+            found[name] = torch.sub(after, before, out=before).reshape(-1)
     for key, kept in outer.items():
         if key not in known and kept.adopted is not None and kept.flat.is_floating_point():
             name = ended.names.setdefault(key, f"tensor {len(ended.names) + 1} {FROM_OUTSIDE}")
-            found[name] = kept.flat - kept.adopted
+            found[name] = torch.sub(kept.flat, kept.adopted, out=kept.adopted)
     return found
+
+
+def _before(start: torch.Tensor, kept: Outer | None, known: set[int]) -> torch.Tensor | None:
+    """Elements of a tensor before the step, for the caller to overwrite; None of one whose memory stayed as it is.
+
+    known: storages that were asked for before.
+    """
+    if kept is None or kept.adopted is None:
+        return None
+    before = view_of(kept.adopted, start)
+    return before if covers_storage(start) and storage_key(start) not in known else before.clone()
 
 
 def loss_in(result: Any) -> torch.Tensor | None:

@@ -205,7 +205,8 @@ class Program:
 
     def _restored_keys(self) -> frozenset[int]:
         """Storages that `kept_state` brings back whole."""
-        return frozenset(storage_key(tensor) for tensor in self._tensors() if _is_whole(tensor))
+        every = [*self._tensors(), *(tensor for _, tensor in self._optimizer_state())]
+        return frozenset(storage_key(tensor) for tensor in every if _is_whole(tensor))
 
     def _widen_state(self) -> None:
         """A model of 16 bits has float32 tensors while a step runs, in FP32 and in the format."""
