@@ -11,7 +11,7 @@ import torch
 from halfscope.torch.tensors.elements import ORDINARY
 
 _MEMINFO = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")  # of a container, version 2
+_GROUP = Path("/sys/fs/cgroup")  # a container's limits, version 2
 _GB = 1e9
 
 
