@@ -95,3 +95,12 @@ def test_a_weight_of_many_arms_names_the_first(tmp_path: Path) -> None:
     assert weight_note(experiment) == "The loss is multiplied by 1/8 in a, b, c, d."
     experiment = results(tmp_path, dict.fromkeys(WEIGHTS, 1 / 8) | {"fp32": 3})
     assert weight_note(experiment) == "The loss is multiplied by 3 in fp32; by 1/8 in a, b, c, d."
+
+
+def test_many_weights_stand_without_the_names_of_their_arms(tmp_path: Path) -> None:
+    weights = {"fp32": 1, "a": 1 / 4, "b": 1 / 16, "c": 1 / 16, "d": 1 / 64}
+    assert weight_note(results(tmp_path / "three", weights)) == (
+        "The loss is multiplied by 1/4 in a; by 1/16 in b, c; by 1/64 in d."
+    )
+    four = results(tmp_path / "four", {**weights, "fp32": 3})
+    assert weight_note(four) == "The loss is multiplied by 3, 1/4, 1/16 or 1/64 in 5 of 5 arms."

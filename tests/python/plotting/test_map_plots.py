@@ -70,6 +70,18 @@ def test_a_panel_per_network_has_its_points_and_the_predicted_beginning(master: 
     assert [line.get_xdata()[0] for line in dashed] == [7e-5]
 
 
+def legend_of(figure: Figure) -> set[str]:
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend()]
+    legends += [legend for part in figure.subfigs for legend in part.legends]
+    return {text.get_text() for legend in legends for text in legend.get_texts()}
+
+
+def test_all_that_is_drawn_is_named(master: Figure) -> None:
+    assert {"fp16", "everyday learning rate", "harm: 95 % interval above 5 %", "cnn", "llama"} <= legend_of(master)
+    words = {text.get_text() for axes in master.axes for text in axes.texts}
+    assert {"DCGAN", "pre-training's end", "predicted from 0.9 on"} <= words
+
+
 def test_a_diverged_arm_stands_at_the_edge_and_an_unlearned_one_is_left_out(master: Figure) -> None:
     axes = next(axes for axes in master.axes if axes.get_title(loc="left") == "llama, adam")
     assert list(axes.lines[0].get_xdata()) == [1e-3]
@@ -108,8 +120,8 @@ def test_a_panel_per_network_has_both_ways_to_so_many_positions(tmp_path: Path) 
     assert lost == [[0.001, 0.4], [0.5], []]
     flushed = [list(line.get_xdata()) for line in panels["By flushed magnitude"].lines[:4]]
     assert flushed == [[0.04, 0.6], [0.7], [], [0.2, 0.2]]
-    legend = [text.get_text() for axes in figure.axes if axes.get_legend() for text in axes.get_legend().get_texts()]
-    assert {"a real mean, fp16", "multiplied by a constant, fp16", "gru", "ssd"} <= set(legend)
+    assert {"a real mean, fp16", "multiplied by a constant, fp16", "gru", "ssd"} <= legend_of(figure)
+    assert "predicted from 0.2 on" in {text.get_text() for text in panels["By flushed magnitude"].texts}
 
 
 def test_errors_of_sums_are_drawn_beside_their_closed_form(tmp_path: Path) -> None:
@@ -120,10 +132,24 @@ def test_errors_of_sums_are_drawn_beside_their_closed_form(tmp_path: Path) -> No
     ]
     figure = plotting.where_fp32_sums(with_finding(tmp_path, "where_fp32_sums", points=[], onsets=[], errors=errors))
     assert figure is not None
+    assert {"fp16_sequential", "measured", "overflows", "closed form"} <= legend_of(figure)
     measured, expected, infinite = figure.axes[0].lines
     assert list(measured.get_ydata()) == [1e-4]
     assert list(expected.get_ydata()) == [2e-4]
     assert list(infinite.get_xdata()) == [1024]
+
+
+def test_harm_of_sums_stands_below_their_errors(tmp_path: Path) -> None:
+    points = [point("softmax", "bf16", 256, 0.01), point("softmax", "bf16", 1024, 0.3)]
+    errors = [
+        {"terms": "losses", "model": "bf16_sequential", "overflowed": 0, "count": 64, "error": 1e-2, "expected": 1e-2}
+    ]
+    found = {"points": points, "onsets": [onset("softmax", "bf16", 498)], "errors": errors}
+    figure = plotting.where_fp32_sums(with_finding(tmp_path, "where_fp32_sums", **found))
+    assert figure is not None
+    assert {"bf16", "predicted beginning of harm", "harm: 95 % interval above 5 %"} <= legend_of(figure)
+    (panel,) = (axes for axes in figure.axes if axes.get_title(loc="left") == "softmax")
+    assert list(panel.lines[0].get_ydata()) == [1.0, 30.0]
 
 
 def test_other_experiments_have_no_map(tmp_path: Path) -> None:

@@ -14,7 +14,11 @@ from halfscope.results import Experiment
 
 LEAST, MOST = -0.1, 1.1  # range of the share that is missed; larger and smaller ones stand at the edges
 MARKERS = "osD^vP"
-MISSED = "FP32's decrease missed (%)"
+MISSED = "share missed (%)"  # as the titles say, of FP32's decrease of the loss
+LOSSES = {  # shares of a gradient that a cast loses, and their wholes
+    "lost_magnitude": ("By flushed magnitude", "the sum of magnitudes"),
+    "lost_energy": ("By lost energy", "the sum of squares"),
+}
 WEIGHTED = "_weighted"  # ends the name of a series whose loss is multiplied by a constant
 
 
@@ -32,7 +36,7 @@ EVERYDAY = {
     ("cnn", "adam"): (Rate(2e-4, "DCGAN"),),
     ("transformer", "adam"): (Rate(7e-4, "base model's peak"),),
     ("bert", "adam"): (Rate(2e-5, "fine-tuning"),),
-    ("llama", "adam"): (Rate(3e-4, "pre-training"), Rate(3e-5, "its end")),
+    ("llama", "adam"): (Rate(3e-4, "pre-training"), Rate(3e-5, "pre-training's end")),
 }
 
 
@@ -91,8 +95,10 @@ def where_master_copy(experiment: Experiment) -> Figure | None:
     left = bottom.subplots(1, 2, width_ratios=(3, 1))
     _draw_by_applied(left[0], series, found)
     left[1].axis("off")
-    left[1].legend(handles=[*_marks(colours), *_network_marks(networks)], loc="center left", frameon=False, fontsize=8)
-    _title(top, "Harm of weights of 16 bits, by learning rate; paired with FP32's seeds")
+    band = Line2D([], [], color=AMBER, linewidth=4, alpha=0.35, label="everyday learning rate")
+    marks = [*_marks(colours, found["margin"]), band, *_network_marks(networks)]
+    left[1].legend(handles=marks, loc="center left", frameon=False, fontsize=8)
+    _title(top, "Share of FP32's loss decrease that weights of 16 bits miss, by learning rate (same seeds)")
     return figure
 
 
@@ -103,7 +109,7 @@ def _title(figure: SubFigure, text: str) -> None:
 def _draw_by_applied(axes: Axes, series: list[Series], found: dict) -> None:
     own = [line.series.rpartition("_")[0] for line in series]
     _draw_points(axes, series, own, "applied", [line.variant for line in series])
-    axes.axvline(found["applied_where_harm_begins"], color=GREY, linewidth=1, linestyle=":")
+    _mark_threshold(axes, found["applied_where_harm_begins"])
     axes.set(xlabel="share of the intended update that is applied", ylabel=MISSED, xlim=(-0.02, 1.1))
     _limit([axes], found["margin"])
     tidy(axes, "By the share that is applied")
@@ -117,7 +123,18 @@ def _network_marks(networks: Sequence[str]) -> list[Line2D]:
 def _mark_rates(axes: Axes, rates: Iterable[Rate]) -> None:
     for rate in rates:
         axes.axvline(rate.rate, color=AMBER, linewidth=4, alpha=0.35, zorder=0)
-        axes.text(rate.rate, 100 * MOST, f" {rate.name}", rotation=90, ha="right", va="top", fontsize=7, color=GREY)
+        _vertical_text(axes, rate.rate, rate.name)
+
+
+def _mark_threshold(axes: Axes, share: float) -> None:
+    """The share at which the law of the dashed lines has harm begin."""
+    axes.axvline(share, color=GREY, linewidth=1, linestyle=":")
+    _vertical_text(axes, share, f"predicted from {share:g} on")
+
+
+def _vertical_text(axes: Axes, place: float, text: str) -> None:
+    look = {"rotation": 90, "ha": "right", "va": "top", "fontsize": 7, "color": GREY}
+    axes.annotate(text, (place, 100 * MOST), (-2, 0), textcoords="offset points", **look)
 
 
 def where_loss_scaling(experiment: Experiment) -> Figure | None:
@@ -139,24 +156,24 @@ def where_loss_scaling(experiment: Experiment) -> Figure | None:
             if _network(line) == network:
                 _draw_series(axes, line, colours[_way(line)])
         axes.set_xscale("log", base=2)
-        axes.set_xlabel("positions of the loss")
+        axes.set_xlabel("positions that the loss averages over")
         tidy(axes, network)
     panels[0].set_ylabel(MISSED)
     _limit(panels, found["margin"])
     shares = bottom.subplots(1, 3, width_ratios=(3, 3, 2))
     ways, of_lines = [_way(line) for line in series], [_network(line) for line in series]
-    for axes, key, title in zip(shares, ("lost_magnitude", "lost_energy"), ("By flushed magnitude", "By lost energy")):
+    for axes, (key, (title, whole)) in zip(shares, LOSSES.items()):
         _draw_points(axes, series, of_lines, key, ways)
-        axes.set_xlabel("share of the worst gradient")
+        axes.set_xlabel(f"share of {whole},\nof the gradient that loses most")
         tidy(axes, title)
-    shares[0].axvline(found["flushed_where_harm_begins"], color=GREY, linewidth=1, linestyle=":")
+    _mark_threshold(shares[0], found["flushed_where_harm_begins"])
     shares[0].set_ylabel(MISSED)
     shares[1].set_xscale("log")
     _limit(shares[:2], found["margin"])
     shares[2].axis("off")
-    marks = [*_marks(colours), *_network_marks(networks)]
+    marks = [*_marks(colours, found["margin"]), *_network_marks(networks)]
     shares[2].legend(handles=marks, loc="center left", frameon=False, fontsize=8)
-    _title(top, "Harm of FP16 without loss scaling, by the positions of the loss; paired with FP32's seeds")
+    _title(top, "Share of FP32's loss decrease that FP16 misses, by the positions of the mean (same seeds)")
     return figure
 
 
@@ -207,11 +224,12 @@ def where_fp32_sums(experiment: Experiment) -> Figure | None:
             rows = [row for row in found["errors"] if row["terms"] == kind and row["model"] == model]
             _draw_errors(axes, rows, colours[model])
         axes.set_xscale("log", base=2)
-        axes.set(yscale="log", ylim=(1e-8, 3), xlabel="terms")
+        axes.set(yscale="log", ylim=(1e-8, 3), xlabel="terms of a sum")
         tidy(axes)
         axes.set_title(kind.replace(": ", ":\n").replace(", the", ",\nthe"), loc="left", fontsize=8)
     parts[0].axes[0].set_ylabel("RMS error / RMS sum")
     parts[0].legend(handles=_model_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+    _title(parts[0], "Error of a sum, by format and order")
     if names:
         _draw_harm_of_sums(parts[1], series, names, found["margin"])
     return figure
@@ -233,7 +251,7 @@ def _model_marks(colours: dict[str, str]) -> list[Line2D]:
     return [*marks, Line2D([], [], color=GREY, label="closed form")]
 
 
-def _draw_harm_of_sums(figure: Figure, series: list[Series], names: list[str], margin: float) -> None:
+def _draw_harm_of_sums(figure: SubFigure, series: list[Series], names: list[str], margin: float) -> None:
     colours = _colours(line.variant for line in series)
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, names):
@@ -245,7 +263,8 @@ def _draw_harm_of_sums(figure: Figure, series: list[Series], names: list[str], m
         tidy(axes, name.replace("_", " "))
     panels[0].set_ylabel(MISSED)
     _limit(panels, margin)
-    figure.legend(handles=_marks(colours), loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(handles=_marks(colours, margin), loc="outside right upper", frameon=False, fontsize=8)
+    _title(figure, "Share of FP32's loss decrease that a training with such sums misses (same seeds)")
 
 
 def _colours(names: Iterable[str]) -> dict[str, str]:
@@ -282,7 +301,7 @@ def _limit(panels: Iterable[Axes], margin: float) -> None:
         axes.axhline(100 * margin, color=GREY, linewidth=0.8, linestyle=":")
 
 
-def _marks(colours: dict[str, str]) -> list[Line2D]:
+def _marks(colours: dict[str, str], margin: float) -> list[Line2D]:
     arms = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
     look: Callable[..., Line2D] = lambda face, label: Line2D(  # noqa: E731
         [], [], color=GREY, marker="o", markerfacecolor=face, linestyle="none", label=label
@@ -293,5 +312,6 @@ def _marks(colours: dict[str, str]) -> list[Line2D]:
         look("white", "no harm"),
         look("#cccccc", "undecided"),
         Line2D([], [], color=GREY, marker="x", linestyle="none", label="diverges"),
-        Line2D([], [], color=GREY, linestyle="--", label="predicted beginning"),
+        Line2D([], [], color=GREY, linestyle="--", label="predicted beginning of harm"),
+        Line2D([], [], color=GREY, linewidth=0.8, linestyle=":", label=f"harm: 95 % interval above {100 * margin:g} %"),
     ]

@@ -8,6 +8,7 @@ from halfscope.results import Arm, Experiment
 from halfscope.results.loss_scales import counted
 
 SETTINGS_OF_A_SERIES = 3  # weights of the loss that make a curve
+NAMED_WEIGHTS = 3  # the names of more weights' arms would fill a page
 
 
 class WeightedArm(NamedTuple):
@@ -43,7 +44,7 @@ def weight_text(weight: float) -> str:
 
 
 def weight_note(experiment: Experiment) -> str:
-    """The constants that the arms' losses are multiplied by; empty where they are not."""
+    """The constants that the arms' losses are multiplied by, and the arms of a few; empty where there are none."""
     arms: dict[float, list[str]] = {}
     for arm in experiment.arms:
         if experiment.runs.get(arm.name):
@@ -51,8 +52,13 @@ def weight_note(experiment: Experiment) -> str:
     if len(arms) == 1:
         (weight,) = arms
         return "" if weight == 1 else f"The loss is multiplied by {weight_text(weight)}."
-    parts = [f"{weight_text(weight)} in {_some(names)}" for weight, names in sorted(arms.items()) if weight != 1]
-    return f"The loss is multiplied by {'; by '.join(reversed(parts))}." if parts else ""
+    weighted = {weight: names for weight, names in sorted(arms.items(), reverse=True) if weight != 1}
+    if len(weighted) > NAMED_WEIGHTS:
+        *before, last = map(weight_text, weighted)
+        count, all_arms = sum(map(len, weighted.values())), sum(map(len, arms.values()))
+        return f"The loss is multiplied by {', '.join(before)} or {last} in {count} of {all_arms} arms."
+    parts = [f"{weight_text(weight)} in {_some(names)}" for weight, names in weighted.items()]
+    return f"The loss is multiplied by {'; by '.join(parts)}." if parts else ""
 
 
 def _some(names: list[str]) -> str:
