@@ -18,6 +18,13 @@ const Experiment* built_in(std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
+/// Whether a definition may compare with it: an arm of the experiment or of its base.
+bool is_comparable(const Experiment& experiment, const std::string& arm) {
+  const Experiment* base = built_in(experiment.base);
+  return std::ranges::find(experiment.arms, arm, &Arm::name) != experiment.arms.end() ||
+         (base != nullptr && std::ranges::find(base->arms, arm, &Arm::name) != base->arms.end());
+}
+
 }  // namespace
 
 Experiment find_experiment(const std::string& name_or_file) {
@@ -43,6 +50,9 @@ std::optional<Experiment> with_earlier_arms(const Experiment& experiment,
       if (std::ranges::find(whole.arms, arm.name, &Arm::name) == whole.arms.end()) whole.arms.push_back(arm);
     }
   }
+  // Earlier arms may be compared with one of an earlier base's, which is not in the folder either.
+  for (Arm& arm : whole.arms)
+    if (!is_comparable(whole, arm.baseline)) arm.baseline.clear();
   const Experiment* same = built_in(whole.name);
   if (same != nullptr && is_same(whole, *same)) return std::nullopt;
   return whole;

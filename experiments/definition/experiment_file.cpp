@@ -142,6 +142,7 @@ class Reader {
         file_.at(arm, [&] { read_arm(arm, base); });
     });
     with_entry("grid", [&](const TomlEntry& entry) { add_grid(experiment_, axes(file_.table(entry))); });
+    check_baselines(base);
     with_entry("baseline",
                [&](const TomlEntry& entry) { set_baseline(experiment_.arm(file_.text(entry)).name); });
     if (experiment_.arms.empty())
@@ -163,13 +164,14 @@ class Reader {
   void read_arm(const TomlEntry& entry, const Experiment* base) {
     Arm arm{.name = std::string(entry.key), .summary = {}, .settings = {}};
     Settings own;
-    std::optional<TomlEntry> series;
+    std::optional<TomlEntry> series, baseline;
     for (const TomlEntry& part : in_file_order(file_.table(entry))) {
       file_.at(part, [&] {
         if (part.key == "summary") {
           arm.summary = file_.text(part);
         } else if (part.key == "baseline") {
-          arm.baseline = baseline_named(file_.text(part));
+          arm.baseline = file_.text(part);
+          baseline = part;
         } else if (part.key == "full_settings") {
           arm.full_settings = with(arm.full_settings, settings(file_.table(part)));
         } else if (part.key == "like") {
@@ -183,24 +185,25 @@ class Reader {
       });
     }
     arm.settings = with(std::move(arm.settings), own);
+    const std::size_t first = experiment_.arms.size();
     if (series) {
       file_.at(*series, [&] { add_series(arm, *series); });
     } else {
-      if (has_place(arm.baseline)) (void)experiment_.arm(arm.baseline);
       add_arm(experiment_, std::move(arm));
     }
+    if (!baseline) return;
+    for (std::size_t i = first; i < experiment_.arms.size(); ++i)
+      baselines_.emplace_back(*baseline, experiment_.arms[i].baseline);
   }
 
-  static bool has_place(std::string_view text) { return text.find(place) != std::string_view::npos; }
-
-  /// An arm of this file that stands above, or a pattern of a series' baselines.
-  [[nodiscard]] std::string baseline_named(const std::string& name) const {
-    return has_place(name) ? name : experiment_.arm(name).name;
+  /// Baselines are checked after all arms: the file may have an arm below the ones that are compared with it.
+  void check_baselines(const Experiment* base) const {
+    for (const auto& [entry, name] : baselines_) file_.at(entry, [&] { (void)arm_named(name, base); });
   }
 
   /// An arm per value, which stands for {} in the arm's name, summary and baseline.
   void add_series(const Arm& pattern, const TomlEntry& entry) {
-    if (!has_place(pattern.name))
+    if (pattern.name.find(place) == std::string::npos)
       file_.fail(entry.value->source(),
                  fmt::format("{}: an arm with a list of values has {{}} in its name", entry.key));
     const GridAxis series = axis(entry);
@@ -214,17 +217,20 @@ class Reader {
       Arm arm = pattern;
       arm.name = named(pattern.name, value);
       arm.summary = named(pattern.summary, value);
-      if (has_place(pattern.baseline)) arm.baseline = experiment_.arm(named(pattern.baseline, value)).name;
+      arm.baseline = named(pattern.baseline, value);
       arm.settings = with(std::move(arm.settings), {{series.first, value}});
       add_arm(experiment_, std::move(arm));
     }
   }
 
-  /// An arm of this file that stands above, or one of the base.
-  void start_like(Arm& arm, const std::string& name, const Experiment* base) const {
+  /// An arm of this file, as far as it is read, or one of the base.
+  [[nodiscard]] const Arm& arm_named(const std::string& name, const Experiment* base) const {
     const auto own = std::ranges::find(experiment_.arms, name, &Arm::name);
-    const Arm& model =
-        own != experiment_.arms.end() || base == nullptr ? experiment_.arm(name) : base->arm(name);
+    return own != experiment_.arms.end() || base == nullptr ? experiment_.arm(name) : base->arm(name);
+  }
+
+  void start_like(Arm& arm, const std::string& name, const Experiment* base) const {
+    const Arm& model = arm_named(name, base);
     arm.settings = with(model.settings, arm.settings);
     arm.full_settings = with(model.full_settings, arm.full_settings);
     if (arm.baseline.empty()) arm.baseline = model.baseline;
@@ -294,6 +300,7 @@ class Reader {
   TomlFile file_;
   const KnownNames& known_;
   Experiment experiment_{};
+  std::vector<std::pair<TomlEntry, std::string>> baselines_;  ///< where the file names one, and its name
 };
 
 }  // namespace

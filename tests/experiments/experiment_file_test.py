@@ -60,6 +60,27 @@ class ExperimentFile(WithFolder):
         report = json.loads(self.run_ok("report", self.folder / "out/rates", "--json"))
         self.assertEqual([arm["arm"] for arm in report["arms"]], ["late", *names])
 
+    def test_what_runs_is_reported_whatever_its_arms_are_compared_with(self):
+        arms = "arms = ['fp16_no_master']\n[arm.{}]\nlike = 'fp16_mixed'\n"
+        later = "[arm.later]\nlike = 'fp32'\n"
+        files = {
+            "below": "base = 'master-copy'\nbaseline = 'later'\n[arm.own]\nbaseline = 'later'\nbatch = 4\n" + later,
+            "left_out": "base = 'master-copy'\n" + arms.format("own"),
+            "of_the_base": "base = 'master-copy'\n" + arms.format("own") + "baseline = 'fp32'\n",
+        }
+        for name, text in files.items():
+            with self.subTest(name):
+                file = self.put(f"{name}.toml", text)
+                self.train(file, "out")
+                report = json.loads(self.run_ok("report", self.folder / "out" / name, "--json"))
+                baselines = {arm["arm"]: arm["baseline"] for arm in report["arms"]}
+                self.assertEqual(baselines["own"], "later" if name == "below" else "fp32")
+                self.train(self.put(f"{name}.toml", "[arm.other]\npolicy = 'fp16_mixed'\n"), "out")
+                report = json.loads(self.run_ok("report", self.folder / "out" / name, "--json"))
+                again = {arm["arm"]: arm["baseline"] for arm in report["arms"]}
+                self.assertEqual(again.keys(), {"other", *baselines})
+                self.assertEqual(again["own"], "later" if name == "below" else None)
+
     def test_one_more_arm_beside_the_built_in_ones(self):
         out = self.folder / "out"
         self.train("detection-loss-scale", "out", "--arm", "s4:like=fp16_s8,loss_scale=4", "--arms", "fp32")

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <random>
+
 #include "experiments/cli/experiment_table.hpp"
 #include "experiments/definition/arm_config.hpp"
 #include "experiments/definition/own_arms.hpp"
+#include "experiments/definition/toml_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -114,6 +118,61 @@ batch = 4
   CHECK(own.verdict_arms == std::vector<std::string>{"fp16_mixed"});
 }
 
+/// An experiment on `base`: some of its arms in any order, and arms like any of them that are compared with
+/// arms above them, below them, of the base, or with what `baseline` of the file names.
+std::string drawn_file(const Experiment& base, std::mt19937& random) {
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  std::vector<std::string> of_base = names_of(base);
+  std::ranges::shuffle(of_base, random);
+  const std::vector<std::string> kept(of_base.begin(),
+                                      of_base.begin() + static_cast<std::ptrdiff_t>(below(of_base.size())));
+  std::vector<std::string> own, others = of_base;
+  for (std::size_t i = 0, count = 2 + below(4); i < count; ++i) own.push_back(fmt::format("own {}", i));
+  others.insert(others.end(), own.begin(), own.end());
+  std::string text = fmt::format("base = {}\narms = {}\n", toml_quoted(base.name), toml_list(kept));
+  if (below(2) == 0) text += fmt::format("baseline = {}\n", toml_quoted(own[below(own.size())]));
+  for (const std::string& arm : own) {
+    text += fmt::format("[arm.{}]\nlike = {}\n", toml_key(arm), toml_quoted(of_base[below(of_base.size())]));
+    if (below(2) == 0) text += fmt::format("baseline = {}\n", toml_quoted(others[below(others.size())]));
+  }
+  return text;
+}
+
+TEST_CASE("an experiment reads back as it is written, whatever its arms are compared with",
+          "[experiment_file]") {
+  std::mt19937 random(70);
+  for (int i = 0; i < 200; ++i) {
+    const auto& table = experiment_table();
+    const std::string text = drawn_file(table[random() % table.size()], random);
+    INFO(text);
+    const Experiment drawn = read(text);
+    const Experiment back = read(to_toml(drawn));
+    CHECK(names_of(back) == names_of(drawn));
+    for (const Arm& arm : drawn.arms) CHECK(back.arm(arm.name).baseline == arm.baseline);
+    CHECK(to_toml(back) == to_toml(drawn));
+  }
+}
+
+TEST_CASE("a series is compared with arms below it", "[experiment_file]") {
+  const Experiment experiment = read(R"(
+baseline = "steady"
+[arm."fp16 {}"]
+baseline = "fp32 {}"
+policy = "fp16_mixed"
+batch = [8, 16]
+[arm."fp32 {}"]
+batch = [8, 16]
+[arm.steady]
+batch = 4
+)");
+  const auto of = [&](const char* arm) { return experiment.arm(arm).baseline; };
+  CHECK((of("fp16 8") == "fp32 8" && of("fp16 16") == "fp32 16"));
+  CHECK((of("fp32 8") == "steady" && of("steady").empty()));
+  CHECK(to_toml(read(to_toml(experiment))) == to_toml(experiment));
+}
+
 TEST_CASE("a base with other settings or another metric has no verdict", "[experiment_file]") {
   CHECK(read("base = 'master-copy'\n[settings]\nsteps = 7\n").verdict.empty());
   CHECK(read("base = 'master-copy'\n[full_settings]\nsteps = 7\n").verdict.empty());
@@ -134,6 +193,11 @@ TEST_CASE("a file that is wrong is refused with line and column", "[experiment_f
   check_says(refusal(arm + "steps = 1\n" + arm), {"line 3", "arm.a"});
   check_says(refusal(arm + "like = 'b'"), {"line 2", "'b'"});
   check_says(refusal("base = 'master-copy'\n" + arm + "like = 'fp31'"), {"line 3", "did you mean 'fp32'"});
+  check_says(refusal(arm + "baseline = 'b'\n[arm.c]"), {"line 2, column 1", "(one of: a, c)"});
+  check_says(refusal(arm + "baseline = '{}'"), {"line 2", "'{}'"});
+  check_says(refusal("[arm.'a {}']\nbaseline = 'b {}'\nsteps = [4]"), {"line 2", "'b 4'"});
+  check_says(refusal("base = 'master-copy'\n" + arm + "baseline = 'fp31'"),
+             {"line 3", "did you mean 'fp32'"});
   check_says(refusal("base = 'master'"), {"line 1", "did you mean 'master-copy'"});
   check_says(refusal("arms = ['fp32']"), {"line 1", "no base"});
   check_says(refusal("base = 'master-copy'\narms = ['fp33']"), {"line 2", "did you mean 'fp32'"});
