@@ -21,6 +21,8 @@ from halfscope.onnx.runs import Distance, Runs
 from halfscope.reporting import Finding, Place, Report, Reported
 from halfscope.whole_files import write_whole
 
+_INLINED = "; names are those after onnx.inliner.inline_local_functions(model)"
+
 
 @dataclass(frozen=True)
 class GraphCheck(Reported):
@@ -102,8 +104,8 @@ def check(
     """Finds the nodes of an FP32 model that must stay FP32 when the others are computed in 16 bits.
 
     The graph is computed by ONNX's ReferenceEvaluator, in FP32, with each float result rounded once, and with sets of
-    nodes in FP32 until the outputs are FP32's but for round-off; subgraphs of If, Loop and Scan too. Sums within a node
-    are FP32's. Noise of one rounding for each result makes the floor.
+    nodes in FP32 until the outputs are FP32's but for round-off; subgraphs of If, Loop and Scan too. Functions of the
+    model are inlined first. Sums within a node are FP32's. Noise of one rounding for each result makes the floor.
 
     inputs: arrays by the graph's input names, or a .npz file of them; None: random normal numbers, and integers of 0
         and 1, of the graph's shapes, with 2 for an axis without a size: the report says so.
@@ -114,8 +116,9 @@ def check(
     """
     if format not in TYPES:
         raise ValueError(f"onnx check: format {format!r}; give one of {', '.join(TYPES)}")
-    loaded = loaded_model(model)
+    loaded, functions = loaded_model(model)
     given, words = inputs_of(loaded, inputs)
+    words += _INLINED * bool(functions)
     graphs = Graphs(loaded)
     try:
         runs = Runs(graphs, given, format, 2.0 ** -Format.of(format).precision)

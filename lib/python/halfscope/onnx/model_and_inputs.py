@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
+from onnx.inliner import inline_local_functions
 
 from halfscope.onnx.mixed_model import subgraphs
 
@@ -18,8 +19,16 @@ _FREE_EXTENT = 2  # an axis without a size in random inputs
 _MOST_BYTES = 2**31 - 1  # protobuf's limit, for one message
 
 
-def loaded_model(model: Any) -> onnx.ModelProto:
-    """The model, with its external data. Raises ValueError for what is no whole model, TypeError for another type."""
+def loaded_model(model: Any) -> tuple[onnx.ModelProto, int]:
+    """The model with its external data, and how many functions of its own were inlined: their nodes are the graph's.
+
+    Raises ValueError for what is no whole model, TypeError for another type.
+    """
+    whole = _whole_model(model)
+    return (inline_local_functions(whole) if whole.functions else whole), len(whole.functions)
+
+
+def _whole_model(model: Any) -> onnx.ModelProto:
     if isinstance(model, (str, os.PathLike)):
         return _of_file(Path(model))
     if not isinstance(model, onnx.ModelProto):
