@@ -116,6 +116,8 @@ class _Course:
             self._progress.stop()
         if self._found.untried:
             self._notes.unseen.append(("search", self._found.untried.rstrip(".")))
+        if self._found.types is not None:
+            self._notes.add(Rank.UNHEALED, [self._found.types])
         for finding in findings_of(self._found):
             self._notes.add(_LATE.get(finding.kind, Rank.FAULT), [finding])
         self._notes.looked.append(("step", self._found.about.rpartition("Looked at: ")[2].rstrip(".")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halfscope.reporting import Finding
 from halfscope.torch.doctor.calls import Kept
 from halfscope.torch.doctor.diagnosing import Course, Remedy
 from halfscope.torch.doctor.examination import Examination
@@ -17,7 +18,7 @@ from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed
 from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.doctor.state_causes import state_words
 from halfscope.torch.doctor.ties import tie_words
-from halfscope.torch.words import counted, number
+from halfscope.torch.words import counted, listed, number
 
 _DEEP = 4  # ancestors of a call that are looked at for a cause
 
@@ -45,12 +46,16 @@ def told(about: Examination, course: Course) -> Diagnosis:
     elif course.is_unhealed or not findings:
         findings.append(_cause_alone(about, course, harm))
     notes = tuple(
-        filter(None, [_only_words(about), beyond_range(about.program), _autocast_words(about), refused(about.program)])
+        filter(None, [_only_words(about), beyond_range(about.program), _autocast_words(about), *_of_script(about)])
     )
     return Diagnosis(
         findings=tuple(findings), about=extent(about), alarms=tuple(about.alarms), notes=notes, spread=spread,
-        runs=about.program.runs,
+        runs=about.program.runs, types=of_two_types(about),
     )  # fmt: skip
+
+
+def _of_script(about: Examination) -> tuple[str, str]:
+    return types_words(about), refused(about.program)
 
 
 def _spread_words(about: Examination, harm: str) -> str:
@@ -209,6 +214,27 @@ def _large_round_off(about: Examination) -> str:
         f", which is large here: {100 * far.error:.3g} % in {shown_name(far.name)}, and up to {100 * noise:.3g} % in "
         "FP32 with random roundings of that size"
     )
+
+
+def of_two_types(about: Examination) -> Finding | None:
+    """Calls that PyTorch refuses in 16 bits, since they take FP32 too; None where there are none."""
+    program = about.program
+    places = sorted(about.narrow.log.mixed, key=lambda place: (place.file, place.span.line))
+    if not places or not program.is_plain or program.format.name not in TYPES:
+        return None
+    calls = listed(f"{place.called} ({place})" for place in places)
+    why = (
+        f"PyTorch refuses operands of FP32 and of 16 bits in one call, so that the script ends there in "
+        f"{program.format.label}; here they were computed in FP32"
+    )
+    sure = "seen in the run: a cast in the script, or a tensor that it makes, is FP32; no change was tried"
+    return Finding("types", f"give {calls} operands of one type", why, sure, **placed(places[0]))
+
+
+def types_words(about: Examination) -> str:
+    """That finding as a sentence."""
+    finding = of_two_types(about)
+    return "" if finding is None else f"{finding.change[0].upper()}{finding.change[1:]}: {finding.why}."
 
 
 def refused(program: Program) -> str:

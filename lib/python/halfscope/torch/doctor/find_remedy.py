@@ -9,7 +9,16 @@ from typing import Any
 import torch
 
 from halfscope.formats import Format
-from halfscope.torch.doctor.advice_words import extent, healthy, other_decisions, refused, told, undecided
+from halfscope.torch.doctor.advice_words import (
+    extent,
+    healthy,
+    of_two_types,
+    other_decisions,
+    refused,
+    told,
+    types_words,
+    undecided,
+)
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
 from halfscope.torch.doctor.failures import is_finite
@@ -73,8 +82,8 @@ def _examined(about: Examination) -> Diagnosis:
     about.look()
     if not about.alarms:
         decisions = "" if about.quick else other_decisions(about)
-        notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
-        return Diagnosis(about=extent(about), notes=notes, runs=program.runs)
+        notes = tuple(filter(None, [healthy(about), decisions, types_words(about), refused(program)]))
+        return Diagnosis(about=extent(about), notes=notes, runs=program.runs, types=of_two_types(about))
     if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")
     course = Course(about)

@@ -32,7 +32,7 @@ class Diagnosis(Report):
 
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
     round-off that no line explains. is_stopped: whether Ctrl-C ended the search. untried: a sentence on what there was
-    no time for.
+    no time for. types: calls that PyTorch refuses in 16 bits, which `notes` have as a sentence.
     """
 
     kind: str = "diagnose"
@@ -44,6 +44,7 @@ class Diagnosis(Report):
     loss_in_fp32: float | None = None
     is_stopped: bool = False
     untried: str = ""
+    types: Finding | None = None
 
     @property
     def is_healthy(self) -> bool:
