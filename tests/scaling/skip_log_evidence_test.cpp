@@ -1,6 +1,7 @@
 // Proofs by later lines, lines that were cut, and logs of whatever names.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -284,6 +285,36 @@ TEST_CASE("a mean over a window is not finite for one of its steps", "[skip_log]
   CHECK(log.least_skipped() == 2);
   CHECK(log.most_skipped() == 247);  // each finite mean tells of its last step, and no more
   check_says(verdict_of(log), {"a mean over several steps", "no weight is lost", "at least 2; at most 247"});
+}
+
+TEST_CASE("skips that go on to the end of a log are spared by no largest scale", "[skip_log]") {
+  for (int seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const int good = 1 + seed % 7, bad = 2 + seed % 29, lowest = seed % 3 == 0 ? 1 : 64;
+    const int recovered = seed % 2 == 0 ? 0 : 3;
+    Lines lines;
+    int step = 0;
+    double scale = 4096;
+    const auto add = [&](const char* loss) {
+      lines.push_back(fmt::format("step {} loss {} loss_scale {}", ++step, loss, scale));
+    };
+    for (int i = 0; i < good; ++i) add("2.25");
+    for (int i = 0; i < bad; ++i) {
+      scale = std::max<double>(lowest, scale / 2);
+      add("nan");
+    }
+    for (int i = 0; i < recovered; ++i) add("2.25");
+    const std::string verdict = verdict_of(read_log(lines));
+    CAPTURE(verdict);
+    const bool is_told =
+        verdict.find(fmt::format("From step {} on no loss or norm is finite", good + 1)) != std::string::npos;
+    CHECK(is_told == (recovered == 0));
+    CHECK((verdict.find("no loss scale cures this") != std::string::npos) == (is_told && scale <= 1));
+    if (is_told) {
+      CHECK(verdict.find("would spare") == std::string::npos);
+      CHECK(verdict.find("harmless") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("columns that the user names are read, and no others of their kind", "[skip_log]") {

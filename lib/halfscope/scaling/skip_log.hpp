@@ -138,6 +138,10 @@ struct SkipLog {
   std::int64_t repeated = 0;
   /// Lines whose norm or loss is not finite behind one that is not: skipped steps, unless it is a mean.
   std::int64_t again = 0;
+  /// The first step from which on no loss or norm is finite, though the scaler went on skipping; the log ends
+  /// so.
+  std::optional<std::int64_t> bad_from{};
+  std::optional<double> bad_at{};  ///< the scale of its last step, if the line tells it
   /// Lines that may tell of a skipped step in words, and are not read.
   std::int64_t told_in_words = 0;
   /// Whether a line counts skips, or tells of each.

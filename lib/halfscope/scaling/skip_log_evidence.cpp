@@ -72,6 +72,7 @@ class Evidence {
     // The last step may have been skipped, whatever the lines before it tell: no line behind it shows a fall.
     const IterationLine& last = iterations_.back().line;
     log_.again += last.has_means && !last.has_own_norm && is_bad(last) ? 1 : 0;
+    if (is_bad(last) && !last.has_means && !log_.lost) note_ending();
   }
 
  private:
@@ -120,6 +121,14 @@ class Evidence {
     log_.disproved->lines.last = bad.line;
     log_.disproved->disproof = line(alive_).line;
     log_.disproved->by_loss = !has_good_norm(line(alive_));
+  }
+
+  /// The log ends with steps that are not finite, of which the scaler skipped each.
+  void note_ending() {
+    std::ptrdiff_t first = std::ssize(iterations_) - 1;
+    while (first > 0 && is_bad(line(first - 1))) --first;
+    log_.bad_from = line(first).iteration;
+    log_.bad_at = iterations_.back().line.scale;
   }
 
   void lose(std::ptrdiff_t i) {

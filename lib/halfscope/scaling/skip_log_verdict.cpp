@@ -127,8 +127,24 @@ bool falls_at_all(const SkipLog& log, std::span<const LoggedStep> skips) {
       skips, [&](const LoggedStep& skip) { return scale_behind(log, skip) < skip.scale || skip.hidden > 0; });
 }
 
+/// Skips that go on to the end of the log, where no later step shows a scale at which it was taken.
+std::string say_last_skips(const SkipLog& log) {
+  const std::string from = fmt::format("From step {} on no loss or norm is finite", *log.bad_from);
+  if (!log.bad_at) return from + "; the log ends before one is.";
+  if (*log.bad_at > 1)
+    return fmt::format("{}, down to a scale of {}; the log ends before one is.", from,
+                       scale_text(*log.bad_at));
+  return fmt::format(
+      "{}, at a scale of {} either: no loss scale cures this. max|g| is 65520 or more there, a NaN comes "
+      "from "
+      "the forward pass, or the weights are lost; halfscope.torch.emulate(...).first_overflow finds the "
+      "layer.",
+      from, scale_text(*log.bad_at));
+}
+
 std::string say_late_skips(const SkipLog& log, std::span<const LoggedStep> late) {
   if (!falls_at_all(log, late)) return say_no_fall(log, late);
+  if (log.bad_from && *log.bad_from <= late.front().step) return say_last_skips(log);
   double sparing = HUGE_VAL;
   for (const LoggedStep& skip : late) sparing = std::min(sparing, scale_behind(log, skip));
   return fmt::format("{} skipped later{}; a largest scale of {} would spare {} (max_scale).",
@@ -194,6 +210,7 @@ std::string say_skips(const SkipLog& log) {
     return fmt::format("{} a scale of {}; it ends before one was not.", which,
                        scale_text(skips.back().scale));
   }
+  if (log.bad_from && *log.bad_from <= skips.front().step) return say_last_skips(log);
   const std::size_t early = start_up_skips(skips, log.steps.front().step);
   std::string text;
   if (early > 0) text = say_early_skips(log, std::span(skips).first(early));
