@@ -25,7 +25,7 @@ from torch import nn
 
 from halfscope.torch.trainers import HalfscopeCallback, LightningCallback
 
-MOST = 1.02  # of a training without the callback
+MOST = 1.02  # times a training without the callback
 Training = Callable[[int, list[Any]], float]
 
 
