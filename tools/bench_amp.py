@@ -38,7 +38,7 @@ NATIVE = ("--set", "execution=native")
 UNWATCHED = ("--set", "trackers=none", "--set", "observe_every=0")
 WATCHED = ("--set", "trackers=all", "--set", "observe_every=1")
 # Products by the library that PyTorch multiplies with, whose order no CPU can follow.
-LIBRARY = ("--set", "accumulate=cublas")
+LIBRARY = ("--set", "order=cublas")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from experiment_list import Entry, list_experiments
 
 # How a GPU trains, as far as an experiment's arms can: tensors in 16 bits, products by cuBLAS. Arms that vary how
 # products add up choose that themselves, and block formats and operations in several precisions are emulated.
-EXECUTIONS = (("execution=native", "accumulate=cublas"), ("execution=native",))
+EXECUTIONS = (("execution=native", "order=cublas"), ("execution=native",))
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def run_parity(check: Check) -> str:
 
 def run_native(check: Check) -> str:
     data = write_data(check, "native")
-    products = f"accumulate=tensor_core({GENERATIONS.get(gpu_device.find_device().capability, 'blackwell')})"
+    products = f"order=tensor_core({GENERATIONS.get(gpu_device.find_device().capability, 'blackwell')})"
     problems = []
     for case in NATIVE:
         run_short(check, case, data / "cpu", "cpu", products)

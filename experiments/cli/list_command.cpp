@@ -28,6 +28,7 @@
 #include "sim/models/models.hpp"
 #include "sim/optim/optimizers.hpp"
 #include "sim/tape/operation_formats.hpp"
+#include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
 namespace {
@@ -124,7 +125,10 @@ Json operations() {
 Json settings() {
   const std::vector<FieldDescription> fields = describe_fields();
   Json list = entries(fields);
-  for (std::size_t i = 0; i < fields.size(); ++i) list[i]["group"] = fields[i].group;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    list[i]["group"] = fields[i].group;
+    list[i]["recorded"] = recorded_key(fields[i].name);
+  }
   return list;
 }
 

@@ -9,6 +9,7 @@
 
 #include "experiments/definition/seeds.hpp"
 #include "experiments/definition/toml_file.hpp"
+#include "sim/train/recorded_keys.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
@@ -30,7 +31,7 @@ void put(SettingsFile& file, const std::string& key, const std::string& value) {
 SettingsFile from_json(const std::string& text, const std::filesystem::path& path) {
   Json json = parse_json(text, printable(path));
   check_format_version(json, path);
-  if (json.contains("arm")) json = without_foreign_options(json);  // a run's
+  if (json.contains("arm")) json = settings_of(without_foreign_options(json));  // a run's
   SettingsFile file;
   for (const auto& [key, value] : json.items()) {
     if (key == "format_version") continue;

@@ -11,6 +11,8 @@
 #include <halfscope/core/error.hpp>
 #include <halfscope/io/file.hpp>
 
+#include "sim/train/recorded_keys.hpp"
+
 namespace halfscope {
 namespace {
 
@@ -100,7 +102,7 @@ std::vector<ValueDifference> setting_differences(const fs::path& first, const fs
   if (has_first != has_second)
     return {{"file config.json", has_first ? Json("there") : Json(), has_second ? Json("there") : Json()}};
   std::vector<ValueDifference> differences;
-  add_differences(differences, read_object(first), read_object(second));
+  add_differences(differences, settings_of(read_object(first)), settings_of(read_object(second)));
   return differences;
 }
 

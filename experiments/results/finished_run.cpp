@@ -8,6 +8,7 @@
 
 #include <halfscope/core/error.hpp>
 
+#include "sim/train/recorded_keys.hpp"
 #include "sim/train/run_folder.hpp"
 
 namespace halfscope {
@@ -111,7 +112,7 @@ void check_step_counters(const Json& record) {
 
 Json current_config(const Json& config, std::string_view where) {
   check_format_version(config, where);
-  return with_defaults(config);
+  return settings_of(with_defaults(config));
 }
 
 }  // namespace halfscope

@@ -9,6 +9,7 @@
 #include <array>
 
 #include "experiments/definition/arm_config.hpp"
+#include "sim/train/recorded_keys.hpp"
 #include "sim/train/run_settings.hpp"
 
 namespace halfscope {
@@ -41,7 +42,7 @@ std::string text_of(const Json& value) {
 
 /// cuBLAS adds up in an order of its own; what is compared stays the same.
 Effect effect_of(std::string_view key, const std::string& found) {
-  if (contains(observing, key) || (key == "accumulate" && found == "cublas")) return Effect::counts;
+  if (contains(observing, key) || (key == "order" && found == "cublas")) return Effect::counts;
   return Effect::training;
 }
 
@@ -66,7 +67,8 @@ std::vector<SettingDifference> differences_at(const Experiment& experiment, std:
     Json own;
     for (const FinishedRun& run : runs[i].finished) {
       if (run.config.is_null()) continue;
-      if (own.is_null()) own = with_defaults(to_json(parsed(arm_config(experiment, arm, size)).config));
+      if (own.is_null())
+        own = settings_of(with_defaults(to_json(parsed(arm_config(experiment, arm, size)).config)));
       for (const auto& [key, value] : own.items()) {
         const auto found = run.config.find(key);
         if (contains(indifferent, key) || found == run.config.end() || *found == value) continue;

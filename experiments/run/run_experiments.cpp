@@ -58,7 +58,7 @@ void print_notes(const std::vector<RequestedExperiment>& requested, const std::v
   if (lacks_fma(runs)) {
     print_stderr(
         fmt::format("note: the instruction set in use has no fused multiply-add, so products in FP32 are "
-                    "slow; --set accumulate=fp32_sequential is some twenty times as fast\n"));
+                    "slow; --set order=fp32_sequential is some twenty times as fast\n"));
   }
   note_look_alikes(runs);
   print_findings(runs);

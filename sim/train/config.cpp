@@ -13,6 +13,7 @@
 
 #include "sim/train/entry_tables.hpp"
 #include "sim/train/field_checks.hpp"
+#include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
 namespace {
@@ -60,7 +61,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("batch", c.batch, FieldRange{1, 1e6}, "examples per step");
   visit("micro_batches", c.parts.micro_batches, FieldRange{1, 8192},
         "parts of a batch, one after the other, whose gradients are added before the step's one update");
-  visit("gradient_accumulator", c.parts.gradient_accumulator, check_role,
+  visit("gradient_sum", c.parts.gradient_sum, check_role,
         "FORMAT[/ROUNDING][/OVERFLOW] of the micro-batches' sum");
   visit("ranks", c.parts.ranks, FieldRange{1, most_ranks, "1 to 65536"},
         "parts of a batch in data-parallel training, with gradients of their own, which an all-reduce "
@@ -93,10 +94,10 @@ void visit_fields(Config& c, Visit&& visit) {
       "moments", c.moments, check_moments,
       "formats of the optimizer's state between steps: SLOT=FORMAT[/ROUNDING][/OVERFLOW][+scaled], separated "
       "by commas, as second_moment=bf16/stochastic; scaled: by a power of two for the array's maximum");
-  visit("accumulate", c.operations.accumulate, check_products,
+  visit("order", c.operations.order, check_products,
         "order in which matrix products add up; empty: by the formats");
-  visit("reduce", c.operations.reduce, check_reduce,
-        "order in which large reductions add up: MODEL or MODEL@LAYERS, a glob");
+  visit("sum_order", c.operations.sum_order, check_reduce,
+        "order in which large reductions add up: ORDER or ORDER@LAYERS, a glob");
   visit("allow", c.operations.allow, check_operations,
         "operations in the roles' formats: names of 'list operations', or * for all, NAME or NAME@LAYERS, a "
         "glob, separated by commas");
@@ -146,7 +147,7 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("evaluate_examples", c.evaluation.examples, interval,
         "test examples of an evaluation, from the first on; 0: all");
   visit("second_execution", c.evaluation.second_execution, check_second_execution,
-        "policy=NAME or accumulate=MODEL: at the end the test examples' log-probabilities are computed once "
+        "policy=NAME or order=ORDER: at the end the test examples' log-probabilities are computed once "
         "more with that policy or those products, and compared; empty: never");
   visit("checkpoint_every", c.checkpoint_every, interval, "steps between checkpoints; 0: at the end");
 }
@@ -176,6 +177,23 @@ bool is_entry_option(std::string_view key) {
          std::ranges::any_of(entry_tables(), [&](const EntryTable& t) { return t.find(key) != nullptr; });
 }
 
+/// Every key and its value, by setting: of the entries' options those that are set, and what earlier runs do
+/// not have only where it is set.
+Json set_fields(const TrainConfig& config) {
+  Json json = all_fields(config);
+  if (config.evaluation.second_execution.empty()) json.erase("second_execution");
+  if (config.what_if_weights.empty()) json.erase("what_if_weights");
+  for (const EntryTable& table : entry_tables())
+    for (const auto& [name, value] : config.*table.values) json[name] = json_of(*table.find(name), value);
+  for (const ScalerOptionEntry& option : scaler_option_table) {
+    const auto set = config.scaler_options.find(option.name);
+    if (set == config.scaler_options.end()) continue;
+    const bool whole = option.kind == OptionKind::whole_number;
+    json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
+  }
+  return json;
+}
+
 /// The options of the entry that `json` names in `table`, or of the default one.
 const OptionTable& own_options(const EntryTable& table, const Json& json) {
   return table.options_of(json.value(table.kind, TrainConfig{}.*table.chosen));
@@ -189,6 +207,7 @@ std::string_view field_called(std::string_view key) {
 }  // namespace
 
 void set_field(TrainConfig& config, std::string_view given, std::string_view value) {
+  refuse_recorded_key(given);
   const std::string_view key = field_called(given);
   if (const ScalerOptionEntry* option = find_option(key)) {
     config.scaler_options[std::string(key)] = parse_scaler_option(*option, value);
@@ -210,8 +229,9 @@ void set_field(TrainConfig& config, std::string_view given, std::string_view val
 }
 
 std::string get_field(const TrainConfig& config, std::string_view key) {
+  refuse_recorded_key(key);
   Json fields = all_fields(config);
-  fields.update(to_json(config));
+  fields.update(set_fields(config));
   const auto field = fields.find(std::string(field_called(key)));
   if (field == fields.end() && is_entry_option(field_called(key))) return "";
   if (field == fields.end()) throw unknown_key(key);
@@ -219,18 +239,7 @@ std::string get_field(const TrainConfig& config, std::string_view key) {
 }
 
 Json to_json(const TrainConfig& config) {
-  Json json = all_fields(config);
-  if (config.evaluation.second_execution.empty()) json.erase("second_execution");
-  if (config.what_if_weights.empty()) json.erase("what_if_weights");
-  for (const EntryTable& table : entry_tables())
-    for (const auto& [name, value] : config.*table.values) json[name] = json_of(*table.find(name), value);
-  for (const ScalerOptionEntry& option : scaler_option_table) {
-    const auto set = config.scaler_options.find(option.name);
-    if (set == config.scaler_options.end()) continue;
-    const bool whole = option.kind == OptionKind::whole_number;
-    json[std::string(option.name)] = whole ? Json(static_cast<std::int64_t>(set->second)) : Json(set->second);
-  }
-  return json;
+  return recorded(set_fields(config));
 }
 
 Json without_foreign_options(Json json) {
@@ -245,7 +254,7 @@ Json without_foreign_options(Json json) {
 
 Json with_defaults(Json json) {
   json = without_foreign_options(std::move(json));
-  const Json defaults = all_fields({});
+  const Json defaults = recorded(all_fields({}));
   for (const auto& [key, value] : defaults.items())
     if (!json.contains(key)) json[key] = value;
   for (const EntryTable& table : entry_tables())

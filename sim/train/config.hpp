@@ -43,8 +43,8 @@ struct RoleSettings {
 
 /// Sums and lists of operations; an empty one is the policy's own.
 struct OperationSettings {
-  std::string accumulate{};  ///< products: sequential, fused, chunked or tensor_core, as "tensor_core(volta)"
-  std::string reduce{};      ///< other sums: any but tensor_core, "MODEL" or "MODEL@LAYERS"
+  std::string order{};      ///< products: sequential, fused, chunked or tensor_core, as "tensor_core(volta)"
+  std::string sum_order{};  ///< other sums: any but tensor_core, "ORDER" or "ORDER@LAYERS"
   std::string allow{}, deny{}, infer{};  ///< operations on each list, "OPERATION" or "OPERATION@LAYERS"
   std::string cast_cache = "on";
   std::string weight_sum{};  ///< how updates are added to stored weights
@@ -53,9 +53,9 @@ struct OperationSettings {
 
 /// Parts of a step's batch, one after the other or side by side, and how their gradients become one.
 struct PartSettings {
-  std::int64_t micro_batches = 1;             ///< equal parts in which a step's batch is computed
-  std::string gradient_accumulator = "fp32";  ///< format of their gradients' sum
-  std::int64_t ranks = 1;  ///< ranks of data-parallel training, each with its part of a batch
+  std::int64_t micro_batches = 1;     ///< equal parts in which a step's batch is computed
+  std::string gradient_sum = "fp32";  ///< format of their gradients' sum
+  std::int64_t ranks = 1;             ///< ranks of data-parallel training, each with its part of a batch
   std::string all_reduce = "nccl_ring/fp32";  ///< sum of the ranks' gradients: as autocast under DDP has it
   std::string predivide = "ddp";              ///< a rule, or the factor before the sum
 };
@@ -71,7 +71,7 @@ struct ProbeSettings {
 struct EvaluationSettings {
   std::int64_t every = 0;
   std::int64_t examples = 0;
-  std::string second_execution{};  ///< "policy=NAME" or "accumulate=MODEL"; empty: none
+  std::string second_execution{};  ///< "policy=NAME" or "order=ORDER"; empty: none
 };
 
 /// Settings that every run has, beside the options of its entries.
@@ -119,16 +119,16 @@ struct TrainConfig {
 };
 
 /// Sets the field called `given` from text; `scaler` is another name of loss_scale, and an option of an entry
-/// is a key too. Throws InvalidArgument for an unknown key (the nearest is offered) or a value that is
-/// malformed or out of range (the range is given).
+/// is a key too. Throws InvalidArgument for an unknown key (the nearest is offered), for one of
+/// recorded_keys.hpp, or for a value that is malformed or out of range (the range is given).
 void set_field(TrainConfig& config, std::string_view given, std::string_view value);
 
 /// The field's value as `set_field` takes it, empty of an entry's option that is left out. Throws
 /// InvalidArgument for an unknown key.
 [[nodiscard]] std::string get_field(const TrainConfig& config, std::string_view key);
 
-/// Every key and its value, in order; of the entries' options those that are set, and second_execution and
-/// what_if_weights where there are some: earlier runs have none.
+/// Every key of config.json and its value, in order; of the entries' options those that are set, and
+/// second_execution and what_if_weights where there are some: earlier runs have none.
 [[nodiscard]] Json to_json(const TrainConfig& config);
 /// `json` without the options of other models, data sets and optimizers than its own, which a run's
 /// config.json of earlier versions holds; they had no effect.

@@ -70,7 +70,7 @@ Array Learner::run_micro_batches(Caster& caster, double factor, const Part& part
   const std::size_t batches = part.batches.size();
   const auto count = static_cast<double>(batches);
   Array loss = Array::zeros({});
-  GradientSum sum(settings_->gradient_accumulator);
+  GradientSum sum(settings_->gradient_sum);
   for (std::size_t i = 0; i < batches; ++i) {
     const std::int32_t micro_batch =
         batches > 1 || ranks_ ? part.first + static_cast<std::int32_t>(i) : whole_step;

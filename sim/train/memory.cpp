@@ -200,8 +200,7 @@ bool is_kept(OperationKind kind, KeptOutputs kept) {
 std::vector<MemoryItem> memory_of(const NetworkElements& network, const MemoryOptions& options) {
   Items items{options.policy};
   add_parameters(network, items);
-  if (options.gradient_accumulator)
-    items.add("gradient_accumulator", *options.gradient_accumulator, network.parameters());
+  if (options.gradient_sum) items.add("gradient_sum", *options.gradient_sum, network.parameters());
   items.add(Role::optimizer_state, {network.parameters() * options.states_per_parameter, 0});
   const auto format = [&](Role role) { return options.policy.quantizer(role).format; };
   items.add(Role::activation, kept_outputs(network, options.kept, format(Role::activation)));

@@ -61,7 +61,7 @@ inline constexpr std::array<std::string_view, 2> enum_names<KeptOutputs>{"all", 
 /// A row of the account. `bytes` is the elements times those of the smallest memory that holds the format: 1,
 /// 2 or 4 each.
 struct MemoryItem {
-  std::string name;  ///< a role, "running_statistics" or "gradient_accumulator"
+  std::string name;  ///< a role, "running_statistics" or "gradient_sum"
   std::string format;
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
@@ -71,8 +71,7 @@ struct MemoryOptions {
   PrecisionPolicy policy{};  ///< under which the elements were counted, or one without lists of operations
   std::int64_t states_per_parameter = 0;  ///< the optimizer's numbers per parameter
   KeptOutputs kept = KeptOutputs::all;
-  std::optional<FloatFormat>
-      gradient_accumulator{};  ///< sums the gradients of micro-batches; empty without any
+  std::optional<FloatFormat> gradient_sum{};  ///< sums the gradients of micro-batches; empty without any
 };
 
 /// Weights, the master copy where its format is another (under autocast: the FP32 weights, beside the copies

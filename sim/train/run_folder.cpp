@@ -10,6 +10,7 @@
 #include "sim/data/datasets.hpp"
 #include "sim/train/checkpoint_file.hpp"
 #include "sim/train/environment.hpp"
+#include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
 namespace {
@@ -122,7 +123,8 @@ void RunFolder::check_same(const RunSettings& settings) const {
   }
   const Json file = read_json(path);
   check_format_version(file, path);
-  const Json stored = with_defaults(file), wanted = with_defaults(config_json(settings));
+  const Json stored = settings_of(with_defaults(file)),
+             wanted = settings_of(with_defaults(config_json(settings)));
   for (const auto& [key, value] : wanted.items()) {
     const auto found = stored.find(key);
     if (found != stored.end() && *found == value) continue;

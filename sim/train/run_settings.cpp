@@ -58,11 +58,11 @@ PrecisionPolicy parse_policy(const TrainConfig& config) {
     if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
   }
   policy.operands = operand_rules(policy, config);
-  policy.products = config.operations.accumulate.empty()
+  policy.products = config.operations.order.empty()
                         ? default_products(policy)
-                        : parse_accumulate_model(config.operations.accumulate);
-  if (!config.operations.reduce.empty())
-    policy.reductions = parse_scoped_accumulate(config.operations.reduce);
+                        : parse_accumulate_model(config.operations.order);
+  if (!config.operations.sum_order.empty())
+    policy.reductions = parse_scoped_accumulate(config.operations.sum_order);
   policy.rules = operation_rules(config);
   policy.cast_cache = parse_enum<CastCache>("cast_cache", config.operations.cast_cache);
   if (!config.operations.weight_sum.empty())
@@ -105,7 +105,7 @@ void check_execution_fits(const RunSettings& settings, const PrecisionPolicy& po
   }
   if (settings.execution == Execution::emulated) {
     if (policy.products.order != AccumulateOrder::cublas) return;
-    throw InvalidArgument("accumulate = " + to_string(policy.products) +
+    throw InvalidArgument("order = " + to_string(policy.products) +
                           " has no order that could be emulated; give execution = native, or another model");
   }
   if (settings.device != Device::cuda) {
@@ -129,8 +129,8 @@ void write_policy(const PrecisionPolicy& policy, TrainConfig& config) {
   for (std::size_t role = 0; role < fields.size(); ++role) {
     config.roles.*fields[role] = to_string(policy.quantizer(static_cast<Role>(role)));
   }
-  config.operations.accumulate = to_string(policy.products);
-  config.operations.reduce = to_string(policy.reductions);
+  config.operations.order = to_string(policy.products);
+  config.operations.sum_order = to_string(policy.reductions);
   config.operations.weight_sum = written_weight_sum(policy, config.policy);
   config.operations.operands = to_string(policy.operands);
 }
@@ -184,8 +184,8 @@ RunSettings parsed(const TrainConfig& config) {
   settings.observed_roles = parse_roles(config.observe_roles);
   settings.model = &find_in_table("model", config.model, model_table);
   check_parts(config);
-  settings.gradient_accumulator = parse_quantizer(config.parts.gradient_accumulator);
-  settings.config.parts.gradient_accumulator = to_string(settings.gradient_accumulator);
+  settings.gradient_sum = parse_quantizer(config.parts.gradient_sum);
+  settings.config.parts.gradient_sum = to_string(settings.gradient_sum);
   settings.all_reduce = parse_all_reduce(config.parts.all_reduce);
   settings.config.parts.all_reduce = to_string(settings.all_reduce);
   settings.predivide = parse_gradient_division(config.parts.predivide);

@@ -34,7 +34,7 @@ struct RunSettings {
   Schedule schedule{};
   ClippedGradients clipped_gradients{};
   LossScalers loss_scalers{};
-  Quantizer gradient_accumulator{};
+  Quantizer gradient_sum{};
   AllReduceModel all_reduce{};
   GradientDivision predivide{};
   GradientDetail recorded_gradients{};

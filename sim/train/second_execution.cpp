@@ -12,6 +12,8 @@
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
 
+#include "sim/train/recorded_keys.hpp"
+
 namespace halfscope {
 
 PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionPolicy& own) {
@@ -19,8 +21,9 @@ PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionP
   const std::string_view key = std::string_view(text).substr(0, equals);
   const std::string value = equals == text.size() ? "" : text.substr(equals + 1);
   if (key == "policy" && !value.empty()) return find_in_table("policy", value, policy_table).make();
-  if (key != "accumulate" || value.empty()) {
-    throw InvalidArgument(fmt::format("second_execution = '{}': give policy=NAME or accumulate=MODEL", text));
+  refuse_recorded_key(key);
+  if (key != "order" || value.empty()) {
+    throw InvalidArgument(fmt::format("second_execution = '{}': give policy=NAME or order=ORDER", text));
   }
   PrecisionPolicy other = own;
   other.products = parse_accumulate_model(value);

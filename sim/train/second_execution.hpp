@@ -11,7 +11,7 @@
 
 namespace halfscope {
 
-/// "policy=NAME", or "accumulate=MODEL" for the policy `own` with other sums of products. Throws
+/// "policy=NAME", or "order=ORDER" for the policy `own` with other sums of products. Throws
 /// InvalidArgument for another text, and for a policy or a model that there is not.
 [[nodiscard]] PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionPolicy& own);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/train/build.hpp"
+#include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
 namespace {
@@ -51,23 +52,24 @@ StepMemory step_memory(const RunSettings& settings, const Dataset& dataset, Kept
   const DeviceScope here(Device::cpu);
   StepMemory memory{network_of(settings, dataset), {}};
   MemoryOptions options{settings.policy, states_per_parameter(settings), kept};
-  if (settings.config.parts.micro_batches > 1)
-    options.gradient_accumulator = settings.gradient_accumulator.format;
+  if (settings.config.parts.micro_batches > 1) options.gradient_sum = settings.gradient_sum.format;
   memory.items = memory_of(memory.network, options);
   return memory;
 }
 
 RunSettings in_fp32(RunSettings settings) {
   settings.policy = fp32_policy();
-  settings.gradient_accumulator = {};
+  settings.gradient_sum = {};
   return settings;
 }
 
 Json to_json(const std::vector<MemoryItem>& items) {
   Json roles = Json::array();
   for (const MemoryItem& item : items) {
-    roles.push_back(
-        {{"role", item.name}, {"format", item.format}, {"elements", item.elements}, {"bytes", item.bytes}});
+    roles.push_back({{"role", recorded_key(item.name)},
+                     {"format", item.format},
+                     {"elements", item.elements},
+                     {"bytes", item.bytes}});
   }
   return {{"roles", std::move(roles)}, {"peak_step_bytes", total_bytes(items)}};
 }

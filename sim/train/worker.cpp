@@ -12,6 +12,7 @@
 #include "sim/data/datasets.hpp"
 #include "sim/train/build.hpp"
 #include "sim/train/processes.hpp"
+#include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
 namespace {
@@ -47,7 +48,8 @@ std::string begin_text(const TrainConfig& config, const SafetensorsFile& checkpo
 
 TrainConfig config_from(const Json& json) {
   TrainConfig config;
-  for (const auto& [key, value] : json.items())
+  const Json settings = settings_of(json);
+  for (const auto& [key, value] : settings.items())
     set_field(config, key, value.is_string() ? value.get<std::string>() : value.dump());
   return config;
 }

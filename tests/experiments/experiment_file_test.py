@@ -130,6 +130,16 @@ class ExperimentFile(WithFolder):
 
     def test_refusals_name_the_place(self):
         self.refuse("run", self.put("a.toml", "[arm.x]\nstps = 3\n"), says=["a.toml: line 2, column 1", "'stps'", "'steps'"])
+        old_words = (("accumulate", "order"), ("reduce", "sum_order"), ("gradient_accumulator", "gradient_sum"))
+        for old, new in old_words:
+            says, assigned, line = f"no setting {old} since 0.1; give {new}", f"{old}=fp32", f"{old} = 'fp32'\n"
+            self.refuse("run", self.put("old.toml", f"[arm.x]\n{line}"), says=["old.toml: line 2, column 1", says])
+            varied = self.put("varied.toml", f"varied = ['{old}']\n[arm.x]\n")
+            self.refuse("run", varied, says=["varied.toml: line 1", says])
+            self.refuse("run", "master-copy", "--set", assigned, says=[says])
+            self.refuse("run", "master-copy", "--arm", f"x:{assigned}", says=[says])
+            self.refuse("run", "master-copy", "--config", self.put("settings.toml", line), says=[says])
+            self.refuse("memory", "cnn_bn", "--set", assigned, says=[says])
         self.refuse("run", self.folder / "missing.toml", says=["missing.toml"])
         self.refuse("run", "master-copy", "--arm", "fp32:steps=3", says=["arm fp32"])
         self.refuse("list", "--toml", "master", says=["master-copy"])

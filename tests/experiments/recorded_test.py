@@ -4,6 +4,7 @@ which several versions wrote, are the settings that their arms have today."""
 import json
 import shutil
 import unittest
+import uuid
 from pathlib import Path
 
 from program import WithFolder, halfscope
@@ -29,6 +30,18 @@ def hash_of_runs(listed):
     return {(run["arm"], run["seed"]): run["config_hash"] for run in listed}
 
 
+def recorded_keys():
+    """Keys of a config.json, in its order: those that `list settings` calls recorded."""
+    listed = json.loads(halfscope("list", "settings", "--json").stdout)
+    settings = [setting["recorded"] for setting in listed["settings"]]
+    return list(dict.fromkeys(["format_version", "experiment", "arm", *settings]))
+
+
+def hash_of(config, keys):
+    text = json.dumps({key: config[key] for key in keys if key in config}, indent=2, ensure_ascii=False) + "\n"
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, text))
+
+
 def one_of_each(runs):
     """Arm and seed of a run for each set of settings: seeds of one version differ in nothing else."""
     settings = {(run["arm"], json.dumps({**run["config"], "seed": 0}, sort_keys=True)): run["seed"] for run in runs}
@@ -51,6 +64,7 @@ class Recorded(WithFolder):
     def test_settings_are_those_of_todays_arms(self):
         experiments = [path for path in sorted(RECORDED.glob("*/*")) if path.name not in WITHOUT_RUNS]
         self.assertGreater(len(experiments), 20)
+        keys = recorded_keys()
         for experiment in experiments:
             with self.subTest(experiment.name):
                 runs = read_runs(experiment)
@@ -62,6 +76,7 @@ class Recorded(WithFolder):
                 self.assertEqual([run["state"] for run in today], ["done"] * len(runs))
                 self.assertEqual({run["state"] for run in listed if run not in today} - {"new"}, set())
                 hashes = hash_of_runs(today)
+                self.assertEqual(hashes, {(run["arm"], run["seed"]): hash_of(run["config"], keys) for run in runs})
                 self.assertEqual(len(set(hashes.values())), len(runs))
                 for arm, seed in one_of_each(runs):
                     config = self.folder / experiment.name / arm / f"seed{seed}/config.json"

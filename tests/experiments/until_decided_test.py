@@ -21,7 +21,7 @@ policy = "fp32"
 fp32 = {{}}
 same = {{}}
 harmed = {{ learning_rate = 1e-9 }}
-near = {{ policy = "fp16_mixed", accumulate = "fp16_sequential" }}
+near = {{ policy = "fp16_mixed", order = "fp16_sequential" }}
 [claim]
 text = "Arms are as expected."
 expect = [{expect}]

@@ -118,7 +118,7 @@ AccumulateModel default_products(const PrecisionPolicy& policy) {
 
 void check_operand_sums(const PrecisionPolicy& policy) {
   if (policy.operands.empty() || policy.products.format == fp32) return;
-  throw InvalidArgument("accumulate = " + to_string(policy.products) + ": it rounds operands to " +
+  throw InvalidArgument("order = " + to_string(policy.products) + ": it rounds operands to " +
                         to_string(policy.products.format) +
                         ", and the policy's operands have formats of their own; give fp32_fused, "
                         "fp32_sequential or fp32_chunked(N)");
@@ -149,7 +149,7 @@ void check_native(const PrecisionPolicy& policy) {
   const DType activation = native_storage(policy.quantizer(Role::activation));
   for (const Role role : {Role::weight, Role::activation_gradient}) {
     if (native_storage(policy.quantizer(role)) == activation) continue;
-    throw InvalidArgument("accumulate = " + to_string(policy.products) + ": " + std::string(name_of(role)) +
+    throw InvalidArgument("order = " + to_string(policy.products) + ": " + std::string(name_of(role)) +
                           " and activation have memory of two kinds; give them one format, or another model");
   }
 }

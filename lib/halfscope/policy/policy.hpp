@@ -17,12 +17,12 @@
 
 namespace halfscope {
 
-/// An accumulation model for the layers whose name matches a glob ("*" is all of them).
+/// An order of sums for the layers whose name matches a glob ("*" is all of them).
 struct ScopedAccumulate {
   AccumulateModel model{.order = AccumulateOrder::chunked, .chunk = 256};
   std::string layers = "*";
 };
-/// "MODEL" or "MODEL@GLOB".
+/// "ORDER" or "ORDER@GLOB".
 [[nodiscard]] std::string to_string(const ScopedAccumulate& scoped);
 [[nodiscard]] ScopedAccumulate parse_scoped_accumulate(std::string_view text);
 

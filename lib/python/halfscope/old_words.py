@@ -9,12 +9,18 @@ from typing import ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+SETTINGS = {"accumulate": "order", "gradient_accumulator": "gradient_sum", "reduce": "sum_order"}
 FUNCTIONS = {"list_accumulators": "list_orders"}
 ARGUMENTS = {
     "ablate": {"accumulate": "order", "rules": "exceptions"},
     "diagnose": {"accumulate": "order"},
     "dot": {"accumulate": "order"},
-    "emulate": {"accumulate": "order", "reductions": "sum_order", "rules": "exceptions"},
+    "emulate": {
+        "accumulate": "order",
+        "gradient_accumulator": "gradient_sum",
+        "reductions": "sum_order",
+        "rules": "exceptions",
+    },
     "matmul": {"accumulate": "order"},
     "sum": {"accumulate": "order"},
 }

@@ -12,8 +12,8 @@ namespace halfscope::settings_test {
 namespace {
 
 TEST_CASE("an assignment is cut at its first equals sign", "[settings]") {
-  CHECK(parse_assignments({"steps=30", "data=a=b", "reduce="}) ==
-        Settings{{"steps", "30"}, {"data", "a=b"}, {"reduce", ""}});
+  CHECK(parse_assignments({"steps=30", "data=a=b", "sum_order="}) ==
+        Settings{{"steps", "30"}, {"data", "a=b"}, {"sum_order", ""}});
   for (const char* wrong : {"steps", "=30", ""}) {
     check_says(message_of<InvalidArgument>([&] { (void)parse_assignments({wrong}); }),
                {std::string("--set ") + wrong, "KEY=VALUE"});
@@ -41,6 +41,20 @@ TEST_CASE("a config.json of earlier versions is read without other optimizers' o
       R"({"format_version":1,"optimizer":"sgd","beta1":0.9})";  // no run has it: refused when it is resolved
   CHECK(read_settings_file(folder.put("own.json", own)).settings ==
         Settings{{"optimizer", "sgd"}, {"beta1", "0.9"}});
+}
+
+TEST_CASE("a run's config.json has keys of its own, which nobody else's has", "[settings]") {
+  const TemporaryFolder folder;
+  const std::string keys = R"("accumulate":"cublas","reduce":"","gradient_accumulator":"fp16",)"
+                           R"("second_execution":"accumulate=cublas"})";
+  CHECK(read_settings_file(folder.put("config.json", R"({"format_version":1,"arm":"a",)" + keys)).settings ==
+        Settings{{"order", "cublas"},
+                 {"sum_order", ""},
+                 {"gradient_sum", "fp16"},
+                 {"second_execution", "order=cublas"}});
+  TrainConfig config;
+  const SettingsFile own = read_settings_file(folder.put("own.json", R"({"format_version":1,)" + keys));
+  check_says(message_of<InvalidArgument>([&] { change(config, own.settings); }), {"since 0.1; give order"});
 }
 
 TEST_CASE("TOML gives settings alone", "[settings]") {

@@ -169,3 +169,15 @@ def test_runs_of_several_folders_are_one_frame_with_the_settings_that_differ(tmp
     assert (mixed["flushed"], np.isnan(mixed["would_flush"])) == (0.125, True)
     with pytest.raises(ValueError, match="no results here"):
         runs_frame(tmp_path / "none")
+
+
+def test_settings_have_the_names_of_today_in_a_frame_of_runs(results: Path) -> None:
+    keys = {"accumulate": "order", "reduce": "sum_order", "gradient_accumulator": "gradient_sum"}
+    for path in results.rglob("config.json"):
+        own = {key: f"{key} of {path.parts[-3]}" for key in keys}
+        path.write_text(json.dumps(json.loads(path.read_text()) | own))
+    frame = runs_frame(results)
+    assert set(keys.values()) <= set(frame.columns) and not set(keys) & set(frame.columns)
+    assert all(frame[new][0] == f"{old} of {frame['arm'][0]}" for old, new in keys.items())
+    (run, *_) = read_experiment(results / "master-copy").runs["fp32"]
+    assert run.settings["order"] == run.config["accumulate"] == "accumulate of fp32"

@@ -133,7 +133,7 @@ def test_a_failure_stops_no_other_step(bench: Bench) -> None:
     assert "master-copy: fp16_mixed/seed0/metrics.jsonl: line 2: step 2: loss: 1 | 2" in steps["parity"]["detail"]
     assert steps["native"]["status"] == "failed" and "detection" not in steps["native"]["detail"]
     log = (bench.folder / "out/native.log").read_text()
-    assert log.count("execution=native") == 3 and log.count("accumulate=tensor_core(hopper)") == 6
+    assert log.count("execution=native") == 3 and log.count("order=tensor_core(hopper)") == 6
     assert steps["captures"]["status"] == steps["bench"]["status"] == "passed"
     if not list(Path("/usr/local").glob("cuda*/bin/compute-sanitizer")):
         assert steps["memcheck"]["status"] == "skipped"

@@ -199,7 +199,7 @@ def test_the_trainings_are_those_of_the_headline_and_of_the_claims(tmp_path: Pat
     for training in TRAININGS:
         assert set(training.arms) <= set(known[training.experiment])
         command = [PROGRAM, "run", training.experiment, "--size", "full", "--arms", ",".join(training.arms)]
-        for setting in (*training.settings, "device=cuda", "execution=native", "accumulate=cublas"):
+        for setting in (*training.settings, "device=cuda", "execution=native", "order=cublas"):
             command += ["--set", setting]
         subprocess.run([*command, "--list-runs"], check=True, capture_output=True)
     for line in headline.HEADLINES:

@@ -146,7 +146,7 @@ def test_requests_that_are_wrong_are_refused(tmp_path: Path) -> None:
 def test_a_gpu_trains_natively_what_it_can(tmp_path: Path) -> None:
     request = Request(PROGRAM, "cuda", "small", tmp_path, tmp_path / "recorded", 1.0, settings=("steps=1",))
     settings = {plan.name: settings_of(request, plan) for plan in read_plans(request)}
-    assert settings["master-copy"] == ["execution=native", "accumulate=cublas", "steps=1"]
+    assert settings["master-copy"] == ["execution=native", "order=cublas", "steps=1"]
     assert settings["accumulation-error"] == ["execution=native", "steps=1"]
     assert settings["block-formats"] == settings["amp-levels"] == ["steps=1"]
 

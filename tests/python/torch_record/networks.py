@@ -144,7 +144,7 @@ SETTINGS: dict[str, Emulated] = {
     "fp8": Emulated(FP8),
     "split": Emulated("bf16", {"order": "split_k(4, bf16)"}),
     "narrow sums": Emulated("fp16", {"order": "fp16_sequential", "sum_order": "fp16_sequential"}),
-    "accumulated": Emulated("fp16", {"gradient_accumulator": "bf16"}, passes=3),
+    "accumulated": Emulated("fp16", {"gradient_sum": "bf16"}, passes=3),
     "pytorch's sums": Emulated("fp16", {"order": "pytorch"}),
     "not compared": Emulated("fp16_pure", {"compare_steps": (), "every": 1, "strict": False}),
     "operations in fp32": Emulated(options={"exceptions": {"*:softmaxes": "fp32", "*:norms": "fp32"}}),

@@ -1,12 +1,14 @@
 // The config: every field can be set, printed and refused; the policy that it resolves to.
 #include "sim/train/config.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <set>
 
 #include "sim/train/build.hpp"
 #include "sim/train/entry_tables.hpp"
+#include "sim/train/recorded_keys.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/message_of.hpp"
 
@@ -16,11 +18,11 @@ namespace {
 TEST_CASE("every field of a resolved config can be set to what it prints", "[config]") {
   const TrainConfig config = parsed({.policy = "fp16_no_master"}).config;
   TrainConfig copy;
-  const Json fields = to_json(config);
+  const Json fields = settings_of(to_json(config));
   for (const auto& [key, value] : fields.items()) set_field(copy, key, get_field(config, key));
   CHECK(to_json(copy) == to_json(config));
   CHECK(get_field(config, "master_weight") == "fp16");
-  CHECK(get_field(config, "reduce") == "fp32_chunked(256)");
+  CHECK(get_field(config, "sum_order") == "fp32_chunked(256)");
 }
 
 TEST_CASE("a wrong key or value is refused with what would be right", "[config]") {
@@ -42,11 +44,10 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   check_says(message("loss_scale", "-4"), {"positive number"});
   check_says(message("loss_scale", "1e99"), {"positive number"});
   check_says(message("device", "gpu"), {"unknown device 'gpu'", "cuda"});
-  check_says(message("reduce", "fp16_seqential"), {"fp16_sequential"});
-  check_says(message("accumulate", "fp16_pairwise"),
-             {"accumulate = 'fp16_pairwise'", "not in fp16_pairwise"});
-  check_says(message("accumulate", "tensor_core(hoper)"), {"did you mean 'hopper'"});
-  check_says(message("reduce", "tensor_core(hopper)@bn*"), {"adds up matrix products"});
+  check_says(message("sum_order", "fp16_seqential"), {"fp16_sequential"});
+  check_says(message("order", "fp16_pairwise"), {"order = 'fp16_pairwise'", "not in fp16_pairwise"});
+  check_says(message("order", "tensor_core(hoper)"), {"did you mean 'hopper'"});
+  check_says(message("sum_order", "tensor_core(hopper)@bn*"), {"adds up matrix products"});
   check_says(message("trackers", "update_los"), {"did you mean 'lost_updates'"});
   check_says(message("optimizer_state", "fp16/stochastic"), {"stochastically"});
   CHECK(to_json(config) == to_json(TrainConfig{}));
@@ -160,10 +161,45 @@ TEST_CASE("an earlier config.json is read without other entries' options", "[con
   CHECK_FALSE(without_foreign_options(earlier).contains("momentum"));
 }
 
+TEST_CASE("a key that config.json alone keeps is refused with the setting's name", "[config]") {
+  for (const RecordedKey& key : recorded_keys) {
+    const std::string says = fmt::format("no setting {} since 0.1; give {}", key.recorded, key.setting);
+    TrainConfig config;
+    CHECK(message_of<InvalidArgument>([&] { set_field(config, key.recorded, "fp32"); }) == says);
+    CHECK(message_of<InvalidArgument>([&] { (void)get_field(config, key.recorded); }) == says);
+    CHECK_FALSE(get_field(parsed(config).config, key.setting).empty());
+    const Json json = to_json(config);
+    CHECK((json.contains(key.recorded) && !json.contains(key.setting)));
+  }
+  TrainConfig config;
+  check_says(message_of<InvalidArgument>([&] { set_field(config, "second_execution", "accumulate=cublas"); }),
+             {"no setting accumulate since 0.1; give order"});
+}
+
+TEST_CASE("settings in the keys of config.json are the same settings", "[config]") {
+  TrainConfig config =
+      parsed({.policy = "fp16_mixed", .operations = {.sum_order = "bf16_pairwise@bn*"}}).config;
+  config.parts.gradient_sum = "bf16/stochastic";
+  for (const char* execution : {"", "policy=fp32", "order=tensor_core(ampere)"}) {
+    set_field(config, "second_execution", execution);
+    const Json file = to_json(config), settings = settings_of(file);
+    CHECK(recorded(settings) == file);
+    TrainConfig copy;
+    for (const auto& [key, value] : settings.items())
+      set_field(copy, key, value.is_string() ? value.get<std::string>() : value.dump());
+    CHECK(to_text(to_json(copy)) == to_text(file));
+  }
+  const Json file = to_json(config);
+  CHECK(file.at("accumulate") == "tensor_core(hopper)");
+  CHECK(file.at("reduce") == "bf16_pairwise@bn*");
+  CHECK(file.at("gradient_accumulator") == "bf16/stochastic");
+  CHECK(file.at("second_execution") == "accumulate=tensor_core(ampere)");
+}
+
 TEST_CASE("roles and sums override the policy", "[config]") {
   const PrecisionPolicy policy = parsed({.policy = "fp16_mixed",
                                          .roles = {.activation = "bf16"},
-                                         .operations = {.reduce = "fp16_pairwise@bn1"}})
+                                         .operations = {.sum_order = "fp16_pairwise@bn1"}})
                                      .policy;
   CHECK(to_string(policy.quantizer(Role::activation)) == "bf16");
   CHECK(to_string(policy.quantizer(Role::weight)) == "fp16");
@@ -172,9 +208,7 @@ TEST_CASE("roles and sums override the policy", "[config]") {
 }
 
 TEST_CASE("products add up as an H100 does where what is multiplied has one 16-bit format", "[config]") {
-  const auto products = [](const TrainConfig& config) {
-    return get_field(parsed(config).config, "accumulate");
-  };
+  const auto products = [](const TrainConfig& config) { return get_field(parsed(config).config, "order"); };
   for (const char* policy : {"fp16_mixed", "fp16_no_master", "fp16_pure"}) {
     CHECK(products({.policy = policy}) == "tensor_core(hopper)");
   }
@@ -182,8 +216,7 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
   CHECK(products({.policy = "fp32", .roles = {.weight = "fp16"}}) == "fp32_fused");
   CHECK(products({.policy = "fp16_mixed", .roles = {.activation_gradient = "bf16"}}) == "fp32_fused");
   CHECK(products({.policy = "fp16_mixed", .roles = {.weight_gradient = "fp32"}}) == "tensor_core(hopper)");
-  CHECK(products({.policy = "fp16_mixed", .operations = {.accumulate = "fp32_sequential"}}) ==
-        "fp32_sequential");
+  CHECK(products({.policy = "fp16_mixed", .operations = {.order = "fp32_sequential"}}) == "fp32_sequential");
   const TrainConfig bfloat{
       .roles = {.weight = "bf16", .activation = "bf16/stochastic", .activation_gradient = "bf16"}};
   CHECK(products(bfloat) == "bf16_tensor_core(hopper)");
@@ -192,8 +225,8 @@ TEST_CASE("products add up as an H100 does where what is multiplied has one 16-b
 
 TEST_CASE("products that only the CPU computes are refused on the device", "[config]") {
   for (const NamedAccumulateModel& entry : cpu_product_models) {
-    TrainConfig config{.operations = {.accumulate = std::string(entry.name)}};
-    CHECK(get_field(parsed(config).config, "accumulate") == entry.name);
+    TrainConfig config{.operations = {.order = std::string(entry.name)}};
+    CHECK(get_field(parsed(config).config, "order") == entry.name);
     config.device = "cuda";
     check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }),
                {std::string(entry.name), "give device = cpu"});

@@ -83,7 +83,7 @@ TEST_CASE("an input that FP16 does not hold is named at the step that meets it",
 TEST_CASE("a reduction that overflows is named with its layer and step", "[overflow][known]") {
   const PlantedDataset planted(50, 2000.0f);
   TrainConfig config = config_with("8");
-  config.operations.reduce = "fp16_sequential@bn1";
+  config.operations.sum_order = "fp16_sequential@bn1";
   const StepRecord record = first_overflowing(config, planted);
   REQUIRE(record.overflow);
   CHECK(record.step == planted.first_step(16, 0));
@@ -97,7 +97,7 @@ TEST_CASE("a reduction that overflows is named with its layer and step", "[overf
   CHECK(trace[trace.size() - 3].tensor == "conv1");
   CHECK(trace[trace.size() - 3].max_abs > 1000);
   // bn2 sees what bn1 has normalised: the same reduction there does not overflow.
-  config.operations.reduce = "fp16_sequential@bn2";
+  config.operations.sum_order = "fp16_sequential@bn2";
   CHECK_FALSE(first_overflowing(config, planted).overflow);
 }
 

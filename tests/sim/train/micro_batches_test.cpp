@@ -166,7 +166,7 @@ TEST_CASE("micro-batches that a batch does not have are refused", "[micro_batche
   check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }),
              {"micro_batches = 3", "batch = 16", "divisor"});
   config = words(4);
-  config.parts.gradient_accumulator = "fp61";
+  config.parts.gradient_sum = "fp61";
   check_says(message_of<InvalidArgument>([&] { (void)parsed(config); }), {"fp61", "fp16"});
 }
 

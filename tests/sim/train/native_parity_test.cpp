@@ -12,8 +12,7 @@ namespace {
 /// The same numbers in 16-bit memory. On a simulated device, which has no tensor cores, the products are
 /// emulated there as on the CPU; on a Hopper they are its own.
 void check_native(TrainConfig config, const Dataset& dataset) {
-  config.operations.accumulate =
-      config.operations.accumulate.empty() ? "tensor_core(hopper)" : config.operations.accumulate;
+  config.operations.order = config.operations.order.empty() ? "tensor_core(hopper)" : config.operations.order;
   config.steps = 3;
   Marks marks = watched_run;
   if (config.record_gradients != "histogram") std::erase(marks, R"("histogram":{)");
@@ -34,11 +33,11 @@ TEST_CASE("native execution of a classifier gives the bits of emulation", "[pari
   config.record_gradients = "max_abs";
   check_native(config, dataset);
   config.policy = "fp16_no_master";
-  config.operations.accumulate = "fp32_sequential";
+  config.operations.order = "fp32_sequential";
   check_native(config, dataset);
   for (const char* role : {"weight", "activation", "activation_gradient", "weight_gradient"})
     set_field(config, role, "bf16");
-  config.operations.accumulate = "bf16_tensor_core(hopper)";
+  config.operations.order = "bf16_tensor_core(hopper)";
   check_native(config, dataset);
 }
 
@@ -84,7 +83,7 @@ TEST_CASE("native execution holds its tensors in 16 bits", "[native][cuda][long]
   const SimulatedDevice simulated;
   const Corners dataset;
   TrainConfig config{.model = "ssd", .device = "cuda", .batch = 32, .trackers = "none"};
-  config.operations.accumulate = "fp32_sequential";  // products on tensor cores copy patches besides
+  config.operations.order = "fp32_sequential";  // products on tensor cores copy patches besides
   const std::int64_t wide = bytes_of_step(config, dataset);
   config.policy = "fp16_mixed";
   const std::int64_t emulated = bytes_of_step(config, dataset);
@@ -103,9 +102,9 @@ TEST_CASE("native execution says what it cannot do", "[native][config]") {
   TrainConfig config{.device = "cuda", .execution = "native", .roles = {.activation = "fp8_e5m2"}};
   check_says(refusal(config), {"activation = fp8_e5m2", "give fp16, bf16 or fp32"});
   config.roles.activation = "fp16";
-  config.operations.accumulate = "cublas";
+  config.operations.order = "cublas";
   check_says(refusal(config), {"cublas", "weight and activation"});
-  check_says(refusal({.operations = {.accumulate = "cublas"}}), {"cublas", "give execution = native"});
+  check_says(refusal({.operations = {.order = "cublas"}}), {"cublas", "give execution = native"});
 }
 
 }  // namespace

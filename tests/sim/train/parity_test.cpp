@@ -21,12 +21,12 @@ TEST_CASE("a classifier trains alike on the CPU and on the device", "[parity][cu
   check_parity(config, dataset);
   config.policy = "fp16_pure";
   config.optimizer = "sgd";
-  config.operations.accumulate = "fp16_sequential";
-  config.operations.reduce = "fp16_sequential";
+  config.operations.order = "fp16_sequential";
+  config.operations.sum_order = "fp16_sequential";
   config.clip_norm = 0.1;
   check_parity(config, dataset);
   config.policy = "fp16_mixed";
-  config.operations.accumulate = "tensor_core(hopper)";
+  config.operations.order = "tensor_core(hopper)";
   config.roles.weight_gradient = "bf16/stochastic";
   config.roles.activation_gradient = "fp8_e5m2/stochastic";
   check_parity(config, dataset);
@@ -81,7 +81,7 @@ TEST_CASE("steps in micro-batches train alike on the CPU and on the device", "[p
   TrainConfig config = watched({.policy = "fp16_mixed"});
   config.parts.micro_batches = 3;
   for (const char* accumulator : {"fp32", "fp16"}) {
-    config.parts.gradient_accumulator = accumulator;
+    config.parts.gradient_sum = accumulator;
     check_parity(config, SmallDataset{});
     const EnvironmentVariable graphs("HALFSCOPE_CUDA_GRAPH", "on");
     check_parity(config, SmallDataset{});

@@ -154,8 +154,8 @@ TEST_CASE("what a recipe cannot have is refused in one line", "[operands]") {
   config.execution = "native";
   check_says(refusal(config), {"execution = native", "operands = ", "give execution = emulated"});
   config = recipe_config("mxfp8");
-  config.operations.accumulate = "bf16_tensor_core(hopper)";
-  check_says(refusal(config), {"accumulate = bf16_tensor_core(hopper)", "fp32_fused"});
+  config.operations.order = "bf16_tensor_core(hopper)";
+  check_says(refusal(config), {"order = bf16_tensor_core(hopper)", "fp32_fused"});
   check_says(message_of<InvalidArgument>(
                  [] { Trainer(recipe_config("mxfp8", "*=role@fc9"), small_dataset).try_example(); }),
              {"operands = *=role@fc9", "the nearest is 'fc"});

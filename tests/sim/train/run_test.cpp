@@ -46,7 +46,7 @@ TEST_CASE("every order of products trains, and gives the same bytes for any thre
     INFO(accumulate);
     TrainConfig config = small_config();
     config.learning_rate = 3e-3;
-    config.operations.accumulate = accumulate;
+    config.operations.order = accumulate;
     config.steps = 10;
     const Records one_thread = run_in(temporary.path() / accumulate / "one", config);
     const Records two_threads =

@@ -56,12 +56,12 @@ TEST_CASE("gaps are summed over all predictions", "[executions]") {
 
 TEST_CASE("an execution equals itself, and one in BF16 is eight times as far from FP32 as one in FP16",
           "[executions]") {
-  CHECK(gap_of("bf16_mixed", "accumulate=tensor_core(hopper)").largest == 0);
+  CHECK(gap_of("bf16_mixed", "order=tensor_core(hopper)").largest == 0);
   CHECK(gap_of("fp32", "policy=fp32").largest == 0);
   const double bf16 = gap_of("bf16_mixed", "policy=fp32").rms, fp16 = gap_of("fp16_mixed", "policy=fp32").rms;
   CHECK(bf16 / fp16 > 5);
   CHECK(bf16 / fp16 < 12);
-  const double order = gap_of("fp32", "accumulate=fp32_sequential").rms;
+  const double order = gap_of("fp32", "order=fp32_sequential").rms;
   CHECK(order > 0);
   CHECK(order < fp16 / 100);
 }
@@ -97,12 +97,12 @@ TEST_CASE("a second execution is a policy or a sum of products", "[executions]")
   const auto message = [](const char* text) {
     return message_of<InvalidArgument>([&] { (void)parse_second_execution(text, {}); });
   };
-  for (const char* text : {"fp32", "policy=", "accumulate=", "reduce=fp32_pairwise"})
-    check_says(message(text), {"second_execution", text, "policy=NAME or accumulate=MODEL"});
+  for (const char* text : {"fp32", "policy=", "order=", "sum_order=fp32_pairwise"})
+    check_says(message(text), {"second_execution", text, "policy=NAME or order=ORDER"});
   check_says(message("policy=bf61_mixed"), {"bf61_mixed", "bf16_mixed"});
-  check_says(message("accumulate=tensor_core(hoper)"), {"hopper"});
-  check_says(message("accumulate=fp16_kahan"), {"fp16_kahan"});
-  const PrecisionPolicy other = parse_second_execution("accumulate=tensor_core(ampere)", bf16_kahan_policy());
+  check_says(message("order=tensor_core(hoper)"), {"hopper"});
+  check_says(message("order=fp16_kahan"), {"fp16_kahan"});
+  const PrecisionPolicy other = parse_second_execution("order=tensor_core(ampere)", bf16_kahan_policy());
   CHECK(other.quantizer(Role::activation).format == bf16);
   CHECK(other.products == parse_accumulate_model("tensor_core(ampere)"));
 }

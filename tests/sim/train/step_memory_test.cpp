@@ -64,17 +64,18 @@ TEST_CASE("threads, seeds, interruptions and the number of steps leave the accou
 }
 
 TEST_CASE("a step in micro-batches keeps the outputs of one, and the sum of the gradients", "[memory]") {
+  constexpr const char* recorded_sum = "gradient_accumulator";
   TrainConfig config = short_config();
   const Json whole = memory_of_run(config);
   config.parts.micro_batches = 4;
-  config.parts.gradient_accumulator = "fp16";
+  config.parts.gradient_sum = "fp16";
   const Json parts = memory_of_run(config);
   // The loss is one number for any batch.
   CHECK(bytes_of(whole, "activation") - 2 == 4 * (bytes_of(parts, "activation") - 2));
-  CHECK(bytes_of(whole, "gradient_accumulator") == 0);
-  CHECK(bytes_of(parts, "gradient_accumulator") == bytes_of(parts, "weight"));
-  config.parts.gradient_accumulator = "fp32";
-  CHECK(bytes_of(memory_of_run(config), "gradient_accumulator") == 2 * bytes_of(parts, "weight"));
+  CHECK(bytes_of(whole, recorded_sum) == 0);
+  CHECK(bytes_of(parts, recorded_sum) == bytes_of(parts, "weight"));
+  config.parts.gradient_sum = "fp32";
+  CHECK(bytes_of(memory_of_run(config), recorded_sum) == 2 * bytes_of(parts, "weight"));
 }
 
 TEST_CASE("checkpoint segments lower the peak of a step, and nothing else", "[memory][repeats]") {

@@ -90,7 +90,7 @@ TrainConfig one_step(std::string_view model) {
   config.batch = 2;
   config.learning_rate = 1e-3;
   config.loss_scale = "128";
-  config.operations.accumulate = "fp32_sequential";
+  config.operations.order = "fp32_sequential";
   return config;
 }
 

@@ -158,7 +158,7 @@ def reduction_table(experiment: Experiment) -> str:
 def _settings(experiment: Experiment) -> dict[str, dict]:
     """The configuration of every arm that has runs, without what names the run."""
     names = {"format_version", "experiment", "arm", "seed"}
-    configs = {arm: runs[0].config for arm, runs in experiment.runs.items() if runs}
+    configs = {arm: runs[0].settings for arm, runs in experiment.runs.items() if runs}
     return {arm: {key: config[key] for key in config if key not in names} for arm, config in configs.items()}
 
 

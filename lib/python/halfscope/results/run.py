@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from halfscope import Histogram
+from halfscope.old_words import SETTINGS
 from halfscope.results.arms import static_scale
 from halfscope.results.histogram import RecordedHistogram, merge
 from halfscope.results.json_files import read_json, read_versioned_json
@@ -26,6 +27,11 @@ class Run:
     environment: dict
     summary: dict
     records: RunRecords = field(repr=False, compare=False)
+
+    @property
+    def settings(self) -> dict:
+        """Values by setting, as `halfscope list settings` names them; `config` has the keys of config.json."""
+        return {SETTINGS.get(key, key): value for key, value in self.config.items()}
 
     @property
     def seed(self) -> int:

@@ -34,7 +34,7 @@ def runs_frame(*folders: Path | str) -> pd.DataFrame:
     varied = _varied([run for *_, run in found])
     rows = [
         {"folder": str(folder), "experiment": experiment, "arm": arm.name, "seed": run.seed}
-        | {key: run.config.get(key) for key in varied}
+        | {key: run.settings.get(key) for key in varied}
         | {key: run.summary.get(key) for key in SUMMARY}
         | _shares(run.summary.get("gradients") or {}, "would_flush" if arm.in_fp32 else "flushed")
         for folder, experiment, arm, run in found
@@ -44,8 +44,8 @@ def runs_frame(*folders: Path | str) -> pd.DataFrame:
 
 def _varied(runs: list[Run]) -> list[str]:
     """Settings that are not the same in all runs, in the order of their config.json."""
-    keys = dict.fromkeys(key for run in runs for key in run.config if key not in OF_THE_RUN)
-    return [key for key in keys if any(run.config.get(key) != runs[0].config.get(key) for run in runs)]
+    keys = dict.fromkeys(key for run in runs for key in run.settings if key not in OF_THE_RUN)
+    return [key for key in keys if any(run.settings.get(key) != runs[0].settings.get(key) for run in runs)]
 
 
 def _shares(gradients: dict, flushed: str) -> dict[str, float | None]:

@@ -30,7 +30,7 @@ class SplitSum:
 
 @cache
 def split_of(model: str) -> SplitSum | None:
-    """The parsed name "split_k(PARTS, FORMAT)[/MODEL]"; None of another model.
+    """The parsed name "split_k(PARTS, FORMAT)[/ORDER]"; None of another model.
 
     Raises ValueError for no part, and for an unknown format or model.
     """

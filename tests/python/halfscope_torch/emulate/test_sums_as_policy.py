@@ -134,7 +134,7 @@ def test_a_convolution_is_not_split() -> None:
 def accumulated(gradients: torch.Tensor, quantizer: str | None) -> tuple[float, float]:
     model = Weight()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    with emulate(model, "fp32", optimizer=optimizer, gradient_accumulator=quantizer) as emulated:
+    with emulate(model, "fp32", optimizer=optimizer, gradient_sum=quantizer) as emulated:
         for gradient in gradients:
             model(gradient).sum().backward()
         optimizer.step()
@@ -189,7 +189,7 @@ def test_the_product_that_split_k_hurts_is_first() -> None:
         ({"sum_order": "fp16_fused"}, "sum_order='fp16_fused'"),
         ({"order": "split_k(0, fp16)"}, "give 1 or more parts"),
         ({"order": "split_k(2, fp17)"}, "fp17"),
-        ({"gradient_accumulator": "fp17"}, "fp17"),
+        ({"gradient_sum": "fp17"}, "fp17"),
         ({"exceptions": {"*": {"sum_order": "fp99"}}}, "sum_order='fp99'"),
     ],
 )

@@ -38,7 +38,7 @@ def simulate(tmp_path_factory: pytest.TempPathFactory) -> Train:
         key = (stage, format if stage else "", scale if stage > 1 else 1)
         if key not in known:
             sums = _core.default_products(*[format] * 3) if stage > 1 else "fp32_fused"
-            changed = {"steps": 1, "loss_scale": key[2], "accumulate": sums, **dict.fromkeys(STAGES[stage], format)}
+            changed = {"steps": 1, "loss_scale": key[2], "order": sums, **dict.fromkeys(STAGES[stage], format)}
             kept = [setting for setting in SETTINGS if setting.partition("=")[0] not in changed]
             path = tmp_path_factory.mktemp("stage") / "training.safetensors"
             known[key] = export_training(path, *kept, *(f"{name}={value}" for name, value in changed.items()))

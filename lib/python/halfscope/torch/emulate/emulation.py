@@ -15,7 +15,7 @@ from halfscope.old_words import without_old_arguments
 from halfscope.reporting import Finding, Report, Reported, wrapped
 from halfscope.torch.counts.totals import ROLES, Totals
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
-from halfscope.torch.emulate.arithmetic.gradient_accumulator import checked_accumulator
+from halfscope.torch.emulate.arithmetic.gradient_sum import checked_gradient_sum
 from halfscope.torch.emulate.arithmetic.product_operands import heads_of
 from halfscope.torch.emulate.book import Book, CastTotals, FirstOverflow
 from halfscope.torch.emulate.large_models import (
@@ -59,7 +59,7 @@ def emulate(
     attention: str = "fused",
     floor: bool = False,
     sum_order: str | None = None,
-    gradient_accumulator: str | None = None,
+    gradient_sum: str | None = None,
     zeros: bool = False,
     restarts: bool | None = None,
 ) -> Emulation:
@@ -93,7 +93,7 @@ def emulate(
         probabilities rounded before their second product, times a power of two with "tiled(S)"; or as separate
         operations, each rounded ("math"). With dropout, "fused" leaves the probabilities in FP32 too.
     sum_order: the order of `sum` and `mean`, by default "fp32_chunked(256)"; "fp16_sequential" stalls at 2048 ones.
-    gradient_accumulator: the format in which `.grad` adds up gradients of several backward passes.
+    gradient_sum: the format in which `.grad` adds up gradients of several backward passes.
     floor: computes compared steps once more with roundings at random, for `compare_to(floor=True)`.
     zeros: gives each zero of a weight gradient a cause, in `report` and `zeros()`; a step takes 2 to 7 times as long.
     restarts: keeps a copy of weights and optimizer at entry, from which `bisect` starts each training; by default of a
@@ -108,7 +108,7 @@ def emulate(
         raise ValueError(f"emulate: every={every}; give 1 or more steps")
     options = Options(
         seed, strict, every, compared_steps(model, compare_steps), attention, floor,
-        checked_accumulator(gradient_accumulator), zeros=zeros, restarts=keeps_start(model, restarts),
+        checked_gradient_sum(gradient_sum), zeros=zeros, restarts=keeps_start(model, restarts),
     )  # fmt: skip
     parse_attention(attention)
     return Emulation(Trainee(model, optimizers_of(optimizer, "emulate"), scaler), parsed, options)

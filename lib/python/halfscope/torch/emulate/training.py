@@ -13,7 +13,7 @@ from halfscope.torch.counts.totals import Totals
 from halfscope.torch.counts.weights import Weights
 from halfscope.torch.emulate.arithmetic import backends
 from halfscope.torch.emulate.arithmetic.attention import Way, parse_attention
-from halfscope.torch.emulate.arithmetic.gradient_accumulator import Additions, GradientAccumulator
+from halfscope.torch.emulate.arithmetic.gradient_sum import Additions, GradientSum
 from halfscope.torch.emulate.arithmetic.own_casts import OwnCasts
 from halfscope.torch.emulate.book import Book, ShardCounts
 from halfscope.torch.emulate.casts import Caster
@@ -56,7 +56,7 @@ class Options:
     compare_steps: frozenset[int] = frozenset()
     attention: str = "fused"
     floor: bool = False  # for compared steps
-    gradient_accumulator: str | None = None  # the format in which gradients are added up
+    gradient_sum: str | None = None  # the format in which gradients are added up
     in_fp32: frozenset[str] = frozenset()  # operations that a trial computes so, by row
     observers: tuple[Observer, ...] | None = None  # told of compared steps, in place of the training's own
     zeros: bool = False  # whether each zero of a weight gradient gets a cause
@@ -110,7 +110,7 @@ class EmulatedTraining:
         self._hooked: dict[int, torch.Tensor] = {}  # whose gradients are rounded, by identity
         self._steps = TrainingSteps(trainee, findings.tally, findings.records, self)
         self._postponed: int | None = None  # the step that was to be compared, and was skipped
-        self._accumulator: GradientAccumulator | None = None
+        self._gradient_sum: GradientSum | None = None
         self._halves = False  # whether weights are stored in 16 bits
 
     def _way_of_attention(self) -> Way:
@@ -167,17 +167,17 @@ class EmulatedTraining:
         self._undo.append(self._places.end)
         if self.rounds or self._found.zeros is not None:
             self._round_gradients(self._parameters.all())
-        if self._options.gradient_accumulator is not None:
-            self._accumulate(self._options.gradient_accumulator)
+        if self._options.gradient_sum is not None:
+            self._accumulate(self._options.gradient_sum)
         if halves or self._narrow_updates:
             self._undo += backends.step_one_by_one(optimizers)
 
     def _accumulate(self, quantizer: str) -> None:
         """Has gradients added up in a format."""
         if self._sharding is not None:
-            raise ValueError("emulate: gradient_accumulator of a model that ranks share; they add up shards in FP32")
-        self._accumulator = GradientAccumulator(quantizer, self._caster, self._found.additions)
-        self._undo += self._accumulator.follow(self._parameters.all())
+            raise ValueError("emulate: gradient_sum of a model that ranks share; they add up shards in FP32")
+        self._gradient_sum = GradientSum(quantizer, self._caster, self._found.additions)
+        self._undo += self._gradient_sum.follow(self._parameters.all())
 
     def _follow_casts(self) -> None:
         """Has the model's own casts act as they would in 16 bits."""
@@ -259,8 +259,8 @@ class EmulatedTraining:
         self._found.book.begin_step(self._found.tally.steps + 1, self._trainee.scale())
         self._caster.begin_step()
         self._mode.begin_step()
-        if self._accumulator is not None:
-            self._accumulator.begin_step()
+        if self._gradient_sum is not None:
+            self._gradient_sum.begin_step()
         self._step.begin(self._plan())
 
     def abandon_step(self) -> None:

@@ -22,7 +22,7 @@ class Additions:
     lost: int = 0
 
 
-class GradientAccumulator:
+class GradientSum:
     """Rounds the gradients of parameters as they are added up.
 
     The sum of two numbers of a format is rounded to FP32 first, which has more than twice the bits of FP16 and BF16:
@@ -61,7 +61,7 @@ class GradientAccumulator:
         self._held = {}
 
 
-def checked_accumulator(quantizer: str | None) -> str | None:
+def checked_gradient_sum(quantizer: str | None) -> str | None:
     """Its own name, None for FP32. Raises ValueError for an unknown format."""
     if quantizer is None:
         return None
