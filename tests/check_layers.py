@@ -36,7 +36,7 @@ ALLOWED = {
     "lib/scaling": KERNEL | {"lib/kernel", "lib/stats", "lib/io"},
     "lib/io": KERNEL | {"lib/kernel", "lib/stats"},
     "lib/explorer": {"lib/core", "lib/format", "lib/kernel", "lib/stats", "lib/io", "lib/scaling"},
-    "lib/policy": {"lib/core", "lib/format", "lib/arithmetic", "lib/stats"},
+    "lib/policy": KERNEL | {"lib/kernel", "lib/stats"},
     "lib/nn": KERNEL | {"lib/kernel"},
     "sim/options": {"lib"},
     "sim/tape": {"lib"},

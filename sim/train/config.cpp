@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <halfscope/arithmetic/all_reduce.hpp>
+#include <halfscope/policy/policy_texts.hpp>
 
 #include "sim/train/entry_tables.hpp"
 #include "sim/train/field_checks.hpp"
@@ -33,7 +34,7 @@ void parse_field(std::string_view key, std::string_view text, std::string& membe
   try {
     check(std::string(text));
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("{} = '{}': {}", key, text, error.what()));
+    throw refused_text(key, text, error.what());
   }
   member = text;
 }
@@ -78,7 +79,8 @@ void visit_fields(Config& c, Visit&& visit) {
   visit("clip_norm", c.clip_norm, nonnegative, "largest norm of all gradients together; 0: any");
   visit("clip_gradients", c.clip_gradients, check_clipped_gradients,
         "unscaled, or scaled, as by mistake: clip_norm measures what still carries the loss scale");
-  visit("policy", c.policy, check_policy, "see 'list policies'; the roles below change it");
+  visit("policy", c.policy, check_policy,
+        "see 'list policies', or a format of the network's tensors; the settings below change it");
   visit(
       "policy_from", c.policy_from, check_policy_from,
       "step=N, policy=NAME: from step N on formats and sums are those of that policy, while weights and the "
@@ -94,9 +96,9 @@ void visit_fields(Config& c, Visit&& visit) {
       "moments", c.moments, check_moments,
       "formats of the optimizer's state between steps: SLOT=FORMAT[/ROUNDING][/OVERFLOW][+scaled], separated "
       "by commas, as second_moment=bf16/stochastic; scaled: by a power of two for the array's maximum");
-  visit("order", c.operations.order, check_products,
+  visit("order", c.operations.order, check_order,
         "order in which matrix products add up; empty: by the formats");
-  visit("sum_order", c.operations.sum_order, check_reduce,
+  visit("sum_order", c.operations.sum_order, check_sum_order,
         "order in which large reductions add up: ORDER or ORDER@LAYERS, a glob");
   visit("allow", c.operations.allow, check_operations,
         "operations in the roles' formats: names of 'list operations', or * for all, NAME or NAME@LAYERS, a "

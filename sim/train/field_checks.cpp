@@ -4,7 +4,7 @@
 #include <halfscope/arithmetic/all_reduce.hpp>
 #include <halfscope/arithmetic/gradient_division.hpp>
 #include <halfscope/device/array.hpp>
-#include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/policy/policy_texts.hpp>
 
 #include "sim/data/datasets.hpp"
 #include "sim/train/run_settings.hpp"
@@ -48,7 +48,7 @@ void check_optimizer(const std::string& text) {
 }
 
 void check_policy(const std::string& text) {
-  (void)find_in_table("policy", text, policy_table);
+  check_policy_text("policy", text);
 }
 
 void check_policy_from(const std::string& text) {
@@ -88,23 +88,19 @@ void check_detail(const std::string& text) {
 }
 
 void check_role(const std::string& text) {
-  if (!text.empty()) (void)parse_quantizer(text);
+  check_policy_text("weight", text);
 }
 
 void check_optimizer_state(const std::string& text) {
-  check_role(text);
-  if (!text.empty() && parse_quantizer(text).rounding == Rounding::stochastic) {
-    throw InvalidArgument(
-        "the update's arithmetic cannot be rounded stochastically; choose another rounding");
-  }
+  check_policy_text("optimizer_state", text);
 }
 
 void check_moments(const std::string& text) {
   (void)parse_moment_formats(text);
 }
 
-void check_products(const std::string& text) {
-  if (!text.empty()) check_product_model(parse_accumulate_model(text));
+void check_order(const std::string& text) {
+  check_policy_text("order", text);
 }
 
 void check_operations(const std::string& text) {
@@ -120,7 +116,7 @@ void check_weight_sum(const std::string& text) {
 }
 
 void check_operands(const std::string& text) {
-  (void)parse_operand_rules(text);
+  check_policy_text("operands", text);
 }
 
 void check_all_reduce(const std::string& text) {
@@ -131,8 +127,8 @@ void check_predivide(const std::string& text) {
   (void)parse_gradient_division(text);
 }
 
-void check_reduce(const std::string& text) {
-  if (!text.empty()) check_reduction_model(parse_scoped_accumulate(text).model);
+void check_sum_order(const std::string& text) {
+  check_policy_text("sum_order", text);
 }
 
 }  // namespace halfscope

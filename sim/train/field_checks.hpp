@@ -31,13 +31,13 @@ void check_detail(const std::string& text);
 void check_role(const std::string& text);
 void check_optimizer_state(const std::string& text);
 void check_moments(const std::string& text);
-void check_products(const std::string& text);
+void check_order(const std::string& text);
 void check_operations(const std::string& text);
 void check_cast_cache(const std::string& text);
 void check_weight_sum(const std::string& text);
 void check_operands(const std::string& text);
 void check_all_reduce(const std::string& text);
 void check_predivide(const std::string& text);
-void check_reduce(const std::string& text);
+void check_sum_order(const std::string& text);
 
 }  // namespace halfscope

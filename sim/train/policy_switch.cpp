@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/core/names.hpp>
+#include <halfscope/policy/policy_texts.hpp>
 
 namespace halfscope {
 namespace {
@@ -50,7 +50,7 @@ PolicySwitch parse_policy_switch(const std::string& text, const PrecisionPolicy&
   const char* const end = step->second.data() + step->second.size();
   const auto [rest, error] = std::from_chars(step->second.data(), end, result.step);
   if (error != std::errc{} || rest != end || result.step < 1) throw no_switch(text);
-  result.policy = find_in_table("policy", name->second, policy_table).make();
+  result.policy = named_policy(name->second);
   for (const Role role : {Role::master_weight, Role::optimizer_state})
     result.policy = result.policy.with(role, own.quantizer(role));
   result.policy.weight_sum = own.weight_sum;

@@ -8,6 +8,7 @@
 
 #include <halfscope/core/name_list.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/policy/policy_texts.hpp>
 
 #include "sim/train/entry_tables.hpp"
 #include "sim/train/what_if_updates.hpp"
@@ -39,41 +40,30 @@ std::vector<OperationRule> operation_rules(const TrainConfig& config) {
   return rules;
 }
 
-/// Rules of the policy and then those of the config; of equal ones the last, so that the settings of a run
-/// can be given to another.
-std::vector<OperandRule> operand_rules(const PrecisionPolicy& policy, const TrainConfig& config) {
-  std::vector<OperandRule> all = policy.operands, rules;
-  for (OperandRule& rule : parse_operand_rules(config.operations.operands)) all.push_back(std::move(rule));
-  for (auto rule = all.begin(); rule != all.end(); ++rule)
-    if (std::find(rule + 1, all.end(), *rule) == all.end()) rules.push_back(*rule);
-  return rules;
+/// The policy's texts of the config.
+PolicyTexts texts_of(const TrainConfig& config) {
+  PolicyTexts texts{.policy = config.policy,
+                    .order = config.operations.order,
+                    .sum_order = config.operations.sum_order,
+                    .operands = config.operations.operands};
+  const auto fields = role_fields();
+  for (std::size_t role = 0; role < fields.size(); ++role) texts.roles[role] = config.roles.*fields[role];
+  return texts;
 }
 
-/// The policy that the config names, with the roles and accumulation models that it overrides.
-PrecisionPolicy parse_policy(const TrainConfig& config) {
-  PrecisionPolicy policy = find_in_table("policy", config.policy, policy_table).make();
-  const auto fields = role_fields();
-  for (std::size_t role = 0; role < fields.size(); ++role) {
-    const std::string& text = config.roles.*fields[role];
-    if (!text.empty()) policy = policy.with(static_cast<Role>(role), parse_quantizer(text));
-  }
-  policy.operands = operand_rules(policy, config);
-  policy.products = config.operations.order.empty()
-                        ? default_products(policy)
-                        : parse_accumulate_model(config.operations.order);
-  if (!config.operations.sum_order.empty())
-    policy.reductions = parse_scoped_accumulate(config.operations.sum_order);
+/// The policy that the config names, with what its settings change, and the lists of its operations.
+PrecisionPolicy policy_of(const TrainConfig& config) {
+  PrecisionPolicy policy = parse_policy(texts_of(config));
   policy.rules = operation_rules(config);
   policy.cast_cache = parse_enum<CastCache>("cast_cache", config.operations.cast_cache);
   if (!config.operations.weight_sum.empty())
     policy.weight_sum = parse_enum<WeightSum>("weight sum", config.operations.weight_sum);
-  check_operand_sums(policy);
   return policy;
 }
 
 /// Rules of `policy` that the policy of its name does not have.
 std::vector<OperandRule> own_operand_rules(const PrecisionPolicy& policy, const std::string& name) {
-  const std::vector<OperandRule> named = find_in_table("policy", name, policy_table).make().operands;
+  const std::vector<OperandRule> named = named_policy(name).operands;
   std::vector<OperandRule> own;
   for (const OperandRule& rule : policy.operands)
     if (std::ranges::count(named, rule) == 0) own.push_back(rule);
@@ -83,7 +73,7 @@ std::vector<OperandRule> own_operand_rules(const PrecisionPolicy& policy, const 
 /// A policy that rounds gradients: without that no scale has an error.
 PrecisionPolicy probe_policy(const TrainConfig& config, const PrecisionPolicy& own) {
   if (!config.probes.policy.empty()) {
-    return find_in_table("policy", config.probes.policy, policy_table).make();
+    return named_policy(config.probes.policy);
   }
   return own.quantizer(Role::activation_gradient).is_identity() ? fp16_mixed_policy() : own;
 }
@@ -118,8 +108,8 @@ void check_execution_fits(const RunSettings& settings, const PrecisionPolicy& po
 /// Empty where sums are plain and the policy of that name has no others: runs from before the setting have
 /// none.
 std::string written_weight_sum(const PrecisionPolicy& policy, const std::string& name) {
-  const bool is_plain = policy.weight_sum == WeightSum::plain &&
-                        find_in_table("policy", name, policy_table).make().weight_sum == WeightSum::plain;
+  const bool is_plain =
+      policy.weight_sum == WeightSum::plain && named_policy(name).weight_sum == WeightSum::plain;
   return is_plain ? "" : std::string(name_of(policy.weight_sum));
 }
 
@@ -164,7 +154,7 @@ RunSettings parsed(const TrainConfig& config) {
   RunSettings settings{.config = with_entry_options(config),
                        .device = parse_enum<Device>("device", config.device),
                        .execution = parse_enum<Execution>("execution", config.execution),
-                       .policy = parse_policy(config)};
+                       .policy = policy_of(config)};
   settings.own_operands = own_operand_rules(settings.policy, config.policy);
   check_execution_fits(settings, settings.policy);
   if (!config.policy_from.empty()) {

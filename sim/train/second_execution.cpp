@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include <halfscope/core/error.hpp>
-#include <halfscope/core/names.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
 #include <halfscope/kernel/gemm/gemm.hpp>
+#include <halfscope/policy/policy_texts.hpp>
 
 #include "sim/train/recorded_keys.hpp"
 
@@ -20,7 +20,7 @@ PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionP
   const std::size_t equals = std::min(text.find('='), text.size());
   const std::string_view key = std::string_view(text).substr(0, equals);
   const std::string value = equals == text.size() ? "" : text.substr(equals + 1);
-  if (key == "policy" && !value.empty()) return find_in_table("policy", value, policy_table).make();
+  if (key == "policy" && !value.empty()) return named_policy(value);
   refuse_recorded_key(key);
   if (key != "order" || value.empty()) {
     throw InvalidArgument(fmt::format("second_execution = '{}': give policy=NAME or order=ORDER", text));

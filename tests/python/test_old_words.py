@@ -42,7 +42,7 @@ def test_keys_of_an_exception_name_the_new_one(old: str, new: str) -> None:
     torch = pytest.importorskip("torch")
     from halfscope.torch import emulate
 
-    with pytest.raises(ValueError, match=f"exception '0': no '{old}' since 0.1; give '{new}'"):
+    with pytest.raises(ValueError, match=f"exception '0': no setting {old} since 0.1; give {new}"):
         emulate(torch.nn.Sequential(torch.nn.Linear(1, 1)), "fp16", exceptions={"0": {old: "fp32_sequential"}})
 
 

@@ -8,16 +8,8 @@
 namespace halfscope {
 namespace {
 
-/// The roles of a network's tensors in one format.
 PrecisionPolicy with_tensors_in(const FloatFormat& format) {
-  const Quantizer half{.format = format};
-  PrecisionPolicy policy = fp32_policy()
-                               .with(Role::weight, half)
-                               .with(Role::activation, half)
-                               .with(Role::activation_gradient, half)
-                               .with(Role::weight_gradient, half);
-  policy.products = default_products(policy);
-  return policy;
+  return tensors_in({.format = format});
 }
 
 /// Layers whose products policies of operands leave in the roles' formats: the heads of language models.
@@ -152,6 +144,16 @@ void check_native(const PrecisionPolicy& policy) {
     throw InvalidArgument("order = " + to_string(policy.products) + ": " + std::string(name_of(role)) +
                           " and activation have memory of two kinds; give them one format, or another model");
   }
+}
+
+PrecisionPolicy tensors_in(const Quantizer& quantizer) {
+  PrecisionPolicy policy = fp32_policy()
+                               .with(Role::weight, quantizer)
+                               .with(Role::activation, quantizer)
+                               .with(Role::activation_gradient, quantizer)
+                               .with(Role::weight_gradient, quantizer);
+  policy.products = default_products(policy);
+  return policy;
 }
 
 PrecisionPolicy fp32_policy() {

@@ -127,6 +127,8 @@ struct NamedPolicy {
   [[nodiscard]] PrecisionPolicy make() const;
 };
 
+/// The tensors of a network in one format, beside FP32 master weights and optimizer state.
+[[nodiscard]] PrecisionPolicy tensors_in(const Quantizer& quantizer);
 [[nodiscard]] PrecisionPolicy fp32_policy();
 [[nodiscard]] PrecisionPolicy fp16_mixed_policy();
 [[nodiscard]] PrecisionPolicy fp16_no_master_policy();

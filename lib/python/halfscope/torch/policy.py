@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
-import torch
-
 from halfscope import _core
-from halfscope.old_words import ARGUMENTS
+from halfscope.old_words import ARGUMENTS, SETTINGS
 from halfscope.torch.operations.rules import OperationRules, is_of_operations
 from halfscope.torch.split_sums import split_of
 
 TENSOR_ROLES = ("weight", "activation", "activation_gradient", "weight_gradient")
 ROLES = (*TENSOR_ROLES, "master_weight", "optimizer_state")
+CHANGES = (*ROLES, "order", "sum_order", "operands")  # keys of an exception
 FP32 = "fp32"
 PYTORCH = "pytorch"  # matrix products in PyTorch's own order, in FP32 from rounded operands
 SUMS = ("order", "sum_order")  # keys of an exception, beside its roles
 ADDED = "added operands"  # rules of operands behind those that a module has
-OLD_SUMS = {old: new for old, new in ARGUMENTS["emulate"].items() if new in SUMS}
+OLD_KEYS = {old: new for old, new in {**SETTINGS, **ARGUMENTS["emulate"]}.items() if new in CHANGES}
 WIDE_SUMS = _core.default_sum_order()
+POLICIES = frozenset(row["policy"] for row in _core.policy_table())
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,16 @@ class Policy:
         exceptions: Mapping[str, Any],
         sum_order: str | None = None,
     ) -> None:
-        self.name, self._formats, row = _named(given)
-        self.lists: Mapping[str, str] = row.get("operations", {})
-        self.fp32_parameters = row.get("parameters") == FP32
-        self.keeps_batch_norm = bool(row.get("keep_batch_norm_fp32", False))
-        self._weight_sum = row.get("weight_sum", "plain")
-        self._order = order if order in (None, PYTORCH) else _checked_products(order)
-        self._sum_order = None if sum_order is None else _checked_sums(sum_order)
+        self.name, settings = _settings(given)
+        own = settings.pop("order", None)
+        named = _parsed(settings)
+        self._formats = _formats_of(named, settings)
+        self.fp32_parameters: bool = named.stores_fp32
+        self.lists: Mapping[str, str] = named.lists if settings.get("policy") in POLICIES else {}
+        self.keeps_batch_norm: bool = named.keeps_batch_norm
+        self._weight_sum: str = named.weight_sum
+        self._order = _checked_order(own if order is None else order)
+        self._sum_order = settings.get("sum_order") if sum_order is None else _checked_sum_order(sum_order)
         self.operations = OperationRules(exceptions)
         self._exceptions = [
             (glob, _changes(glob, change)) for glob, change in exceptions.items() if not is_of_operations(glob)
@@ -71,7 +73,7 @@ class Policy:
     @property
     def base(self) -> Formats:
         """Formats outside of all exceptions."""
-        return self._with_sums(self._formats, {})
+        return self._with_sums(self._formats, {}, "")
 
     def at(self, module: str) -> Formats:
         """Formats of the module called `module`; of several exceptions that match the last holds."""
@@ -79,12 +81,12 @@ class Policy:
         if found is None:
             formats, sums = self._formats, {}
             for glob, change in self._exceptions:
-                if fnmatchcase(module, glob):
+                if _core.matches_glob(glob, module):
                     sums = {key: change[key] for key in SUMS if key in change}
                     added = change.get(ADDED, "")
                     formats = replace(formats, **{key: change[key] for key in change if key not in (*SUMS, ADDED)})
                     formats = replace(formats, operands=", ".join(filter(None, (formats.operands, added))))
-            found = self._at[module] = self._with_sums(formats, sums)
+            found = self._at[module] = self._with_sums(formats, sums, module)
         return found
 
     @property
@@ -110,7 +112,7 @@ class Policy:
     def check_exceptions(self, names: list[str]) -> None:
         """Raises ValueError for an exception that matches no module."""
         for glob in [*(glob for glob, _ in self._exceptions), *self.operations.modules]:
-            if not any(fnmatchcase(name, glob) for name in names):
+            if not any(_core.matches_glob(glob, name) for name in names):
                 raise ValueError(f"emulate: exception '{glob}' matches no module; the modules are {_some(names)}")
 
     def check_update(self) -> None:
@@ -143,119 +145,106 @@ class Policy:
         stored = ("master_weight", "optimizer_state")
         return [role for role in stored if any(getattr(self.at(name), role) != FP32 for name in ("", *names))]
 
-    def _with_sums(self, formats: Formats, asked: Mapping[str, str]) -> Formats:
-        products = asked.get("order") or self._order or formats.products
-        tensors = [getattr(formats, role) for role in TENSOR_ROLES]
-        narrow = any(quantizer != FP32 for quantizer in tensors)
-        default = "fp32_fused"  # over operands in formats of their own
-        if not formats.operands:
-            default = _core.default_products(formats.weight, formats.activation, formats.activation_gradient)
-        if products is None and narrow:
-            products = default
-        split = None if products is None else split_of(products)
-        if split is not None and split.inner is None:
-            products = f"{split}/{default}"
-        if formats.operands and products not in (None, PYTORCH):
-            _check_operand_sums(formats.operands, str(split.inner or default) if split is not None else str(products))
-        sum_order = asked.get("sum_order") or self._sum_order or (WIDE_SUMS if narrow else None)
-        return replace(formats, products=None if products == PYTORCH else products, sum_order=sum_order)
+    def _with_sums(self, formats: Formats, asked: Mapping[str, str], module: str) -> Formats:
+        """The formats with the orders of a module's sums; None: PyTorch's own, where nothing is narrow."""
+        order = asked.get("order") or self._order or formats.products
+        split = None if order is None else split_of(order)
+        inner = order if split is None else split.inner
+        settings = {role: getattr(formats, role) for role in TENSOR_ROLES} | {"operands": formats.operands}
+        if inner not in (None, PYTORCH):
+            settings["order"] = str(inner)
+        resolved = _parsed(settings)
+        narrow = any(getattr(formats, role) != FP32 for role in TENSOR_ROLES)
+        if split is not None:
+            order = f"split_k({split.parts}, {split.format})/{resolved.order}"
+        elif order is None and narrow:
+            order = resolved.order
+        text = asked.get("sum_order") or self._sum_order
+        sum_order = WIDE_SUMS if narrow else None
+        if text is not None:
+            sum_order = _parsed({"sum_order": text}).sum_order_in(module)
+        return replace(formats, products=None if order == PYTORCH else order, sum_order=sum_order)
 
 
-def _named(given: str | Mapping[str, str]) -> tuple[str, Formats, Mapping[str, Any]]:
-    """Name, formats and line of the table, of a policy, a format, or a mapping of roles; the latter have no line."""
+def _settings(given: str | Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Name and settings of a policy, which is given by name, by a format, or by settings."""
     if isinstance(given, Mapping):
-        return "own", _roles(given, "policy"), {}
+        return "own", _checked_keys(given, "policy", _core.policy_keys())
     if not isinstance(given, str):
-        raise TypeError(f"emulate: policy={given!r}; give a name, a format, or a mapping of roles to formats")
-    table = {row["policy"]: row for row in _core.policy_table()}
-    if given in table:
-        return given, _formats_of(table[given]), table[given]
+        raise TypeError(f"emulate: policy={given!r}; give a name, a format, or a mapping of settings")
+    return given, {"policy": given}
+
+
+def _parsed(settings: Mapping[str, str], where: str = "") -> _core.Policy:
+    """By the one parser. Raises ValueError as `halfscope run --set` refuses the same settings."""
     try:
-        quantizer = _quantizer(given)
-    except ValueError:
-        raise ValueError(
-            f"emulate: unknown policy '{given}'; give one of {', '.join(table)}, or a format for all tensors, as 'bf16'"
-        ) from None
-    return given, Formats(**dict.fromkeys(TENSOR_ROLES, quantizer)), {}
+        return _core.Policy(settings)
+    except ValueError as error:
+        raise ValueError(f"emulate: {where}{error}") from None
 
 
-def _formats_of(row: Mapping[str, Any]) -> Formats:
-    """Formats in a line of the table of policies; some have operands, and sums that go with them."""
-    operands = {"operands": row["operands"], "products": row["products"]} if row["operands"] else {}
-    return Formats(**row["roles"], **operands)
+def _formats_of(policy: _core.Policy, settings: Mapping[str, str]) -> Formats:
+    """The formats of all modules; a policy of operands has sums that go with them."""
+    named = _core.Policy({"policy": settings.get("policy", FP32)})
+    products = named.order if named.operands else None
+    return Formats(**policy.roles, operands=policy.operands, products=products)
 
 
-def _policies_of_operands() -> dict[str, Formats]:
-    """Policies by name whose operands have formats of their own."""
-    return {row["policy"]: _formats_of(row) for row in _core.policy_table() if row["operands"]}
-
-
-def _roles(given: Mapping[str, Any], where: str) -> Formats:
-    unknown = sorted(set(given) - set(ROLES))
-    if unknown and unknown[0] in OLD_SUMS:
-        raise ValueError(f"emulate: {where}: no {unknown[0]!r} since 0.1; give {OLD_SUMS[unknown[0]]!r}")
-    if unknown:
-        raise ValueError(f"emulate: {where}: no role '{unknown[0]}'; give some of {', '.join(ROLES)}")
-    return Formats(**{role: _quantizer(text) for role, text in given.items()})
+def _checked_keys(given: Mapping[str, Any], where: str, known: Collection[str]) -> dict[str, str]:
+    for key, text in given.items():
+        if key in OLD_KEYS:
+            raise ValueError(f"emulate: {where}: no setting {key} since 0.1; give {OLD_KEYS[key]}")
+        if key not in known:
+            raise ValueError(f"emulate: {where}: no setting {key}; give some of {', '.join(known)}")
+        if not isinstance(text, str):
+            raise TypeError(f"emulate: {where}: {key} = {text!r}; give a text")
+    return dict(given)
 
 
 def _changes(glob: str, change: Any) -> dict[str, str]:
-    """Changes of an exception: a format for all tensors, a policy, or a mapping of roles and orders of sums."""
+    """Changes of an exception: a format for all tensors, a policy of operands, or a mapping of settings."""
+    where = f"exception '{glob}'"
     if isinstance(change, str):
-        policy = _policies_of_operands().get(change)
-        if policy is not None:
-            return {**{role: getattr(policy, role) for role in TENSOR_ROLES}, **_of_operands(policy)}
-        return {**dict.fromkeys(TENSOR_ROLES, _quantizer(change)), **_of_operands(Formats())}
+        policy = _parsed({"policy": change}, f"{where}: ")
+        if change in POLICIES and not policy.operands and change != FP32:
+            raise ValueError(f"emulate: {where}: the policy {change} is of a whole network; give a format")
+        formats = _formats_of(policy, {"policy": change})
+        tensors: dict[str, Any] = {role: getattr(formats, role) for role in TENSOR_ROLES}
+        return {**tensors, "operands": formats.operands, "products": formats.products}
     if not isinstance(change, Mapping):
-        raise TypeError(f"emulate: exception '{glob}': {change!r}; give a format, or a mapping of roles to formats")
-    roles = {role: text for role, text in change.items() if role not in (*SUMS, "operands")}
-    _roles(roles, f"exception '{glob}'")
-    changes = {role: _quantizer(text) for role, text in roles.items()}
-    if "operands" in change:
-        _core.layer_operands(change["operands"], "linear", "")
-        changes[ADDED] = change["operands"]
-    if "order" in change:
-        asked = change["order"]
-        changes["order"] = asked if asked == PYTORCH else _checked_products(asked)
-    if "sum_order" in change:
-        changes["sum_order"] = _checked_sums(change["sum_order"])
+        raise TypeError(f"emulate: {where}: {change!r}; give a format, or a mapping of settings")
+    settings = _checked_keys(change, where, CHANGES)
+    order = _checked_order(settings.pop("order", None))
+    parsed = _parsed(settings, f"{where}: ")
+    changes = {role: parsed.roles[role] for role in settings if role in ROLES}
+    if "operands" in settings:
+        changes[ADDED] = parsed.operands
+    if order is not None:
+        changes["order"] = order
+    if "sum_order" in settings:
+        changes["sum_order"] = settings["sum_order"]
     return changes
 
 
-def _check_operand_sums(rules: str, products: str) -> None:
-    try:
-        _core.check_operand_sums(rules, products)
-    except ValueError as error:
-        raise ValueError(f"emulate: {error}") from None
-
-
-def _of_operands(formats: Formats) -> dict[str, Any]:
-    return {"operands": formats.operands, "products": formats.products}
-
-
-def _quantizer(text: str) -> str:
-    return str(_core.describe_quantizer(text)["quantizer"])
-
-
-def _checked_products(order: str) -> str:
+def _checked_order(order: str | None) -> str | None:
+    """The own name of an order of products, which may be split or PyTorch's."""
+    if order in (None, PYTORCH):
+        return order
     try:
         split = split_of(order)
-        return str(_core.product_model(order)) if split is None else str(split)
     except ValueError as error:
-        raise ValueError(f"emulate: order={order!r}: {error}, or '{PYTORCH}' for PyTorch's own sums") from None
+        raise ValueError(f"emulate: order = '{order}': {error}") from None
+    return str(_parsed({"order": order}).order if split is None else split)
 
 
-def _checked_sums(order: str) -> str:
-    try:
-        _core.sum(torch.zeros(1), order=order)
-    except ValueError as error:
-        raise ValueError(f"emulate: sum_order={order!r}: {error}") from None
+def _checked_sum_order(order: str) -> str:
+    _parsed({"sum_order": order})
     return order
 
 
 def _literal(name: str) -> str:
     """A glob that matches `name` alone."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    return "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in name)
 
 
 def _some(names: list[str]) -> str:

@@ -143,7 +143,7 @@ def test_an_exception_of_the_training_is_raised(tmp_path: Path) -> None:
         ({"loss_scale": ["dynamik"]}, "unknown loss scale 'dynamik'"),
         ({"loss_scale": []}, "give a policy, or several, and a loss scale"),
         ({"loss_scale": [8, 8]}, "the arm fp16_mixed_s8 is given twice"),
-        ({"order": "fp16_kahan"}, "order='fp16_kahan'"),
+        ({"order": "fp16_kahan"}, "order = 'fp16_kahan'"),
     ],
 )
 def test_bad_requests_train_nothing(options: dict, message: str) -> None:

@@ -275,14 +275,14 @@ def two_models() -> torch.nn.Module:
 
 BAD = {
     "unknown policy 'fp61_mixed'": lambda m, o: emulate(m, "fp61_mixed", optimizer=o),
-    "policy: no role 'activations'; give some of weight, activation": lambda m, o: emulate(
+    "policy: no setting activations; give some of policy, weight, activation": lambda m, o: emulate(
         m, {"activations": "fp16"}, optimizer=o
     ),
     "unknown format": lambda m, o: emulate(m, {"activation": "fp61"}, optimizer=o),
     "exception 'head*' matches no module; the modules are 0, 1, 2": lambda m, o: emulate(
         m, "fp16_mixed", optimizer=o, exceptions={"head*": "fp32"}
     ),
-    "order='fp32_kahan'": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, order="fp32_kahan"),
+    "order = 'fp32_kahan'": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, order="fp32_kahan"),
     "every=0; give 1 or more steps": lambda m, o: emulate(m, "fp16_mixed", optimizer=o, every=0),
     "give an optimizer of PyTorch": lambda m, o: emulate(m, "fp16_mixed", optimizer=3),
     "policy=3; give a name, a format, or a mapping": lambda m, o: emulate(m, 3, optimizer=o),

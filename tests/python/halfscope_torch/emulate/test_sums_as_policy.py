@@ -186,11 +186,11 @@ def test_the_product_that_split_k_hurts_is_first() -> None:
     ("options", "words"),
     [
         ({"sum_order": "fp16_sequentia"}, "did you mean 'fp16_sequential'"),
-        ({"sum_order": "fp16_fused"}, "sum_order='fp16_fused'"),
+        ({"sum_order": "fp16_fused"}, "sum_order = 'fp16_fused'"),
         ({"order": "split_k(0, fp16)"}, "give 1 or more parts"),
         ({"order": "split_k(2, fp17)"}, "fp17"),
         ({"gradient_sum": "fp17"}, "fp17"),
-        ({"exceptions": {"*": {"sum_order": "fp99"}}}, "sum_order='fp99'"),
+        ({"exceptions": {"*": {"sum_order": "fp99"}}}, "sum_order = 'fp99'"),
     ],
 )
 def test_refused(options: dict[str, Any], words: str) -> None:

@@ -71,15 +71,16 @@ def emulate(
 
     policy: a name of `halfscope list policies`, such as "mxfp8" and "nvfp4", which have formats of operands; a
         format such as "bf16" or "fp8_e4m3" for the tensors of the network beside FP32 master weights; or a mapping of
-        roles (weight, activation, activation_gradient, weight_gradient, master_weight, optimizer_state) to formats.
-        Tensors that are FP16 or BF16 already keep that type.
+        settings as TOML and `halfscope run --set` have them: policy, roles (weight, activation, activation_gradient,
+        weight_gradient, master_weight, optimizer_state), order, sum_order and operands. Tensors that are FP16 or BF16
+        already keep that type.
     optimizer: one, or all that train the model; none for single passes, such as an inference under `no_grad`.
     scaler: the GradScaler, where there is one; a step then ends with its `update()`.
     order: the order of products, as `halfscope list orders` has them, or "pytorch" for PyTorch's own FP32
         sums of rounded operands; by default that of the policy. "split_k(32, bf16)" stores the sums of 32 parts of K in
         a format, each part in the policy's order or another, as "split_k(32, bf16)/fp32_fused", then adds them in FP32.
-    exceptions: by pattern of module names, as in a shell, another format, a policy, or a mapping of roles, also
-        "order", "sum_order" and "operands" ("*=mxfp8_e4m3, forward.right=nvfp4_16x16"). "MODULES:OPERATIONS"
+    exceptions: by pattern of module names, as in a shell, another format, a policy, or a mapping of settings but for
+        "policy"; of several that match the last holds. "MODULES:OPERATIONS"
         keeps operations in FP32: {"*:softmaxes": "fp32"} all of a kind, {"mlp:mul.2": "fp32"} the second mul of a
         call of mlp.
     seed: of stochastic rounding.

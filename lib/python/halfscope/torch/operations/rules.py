@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
+from halfscope import _core
 from halfscope.torch.operations.table import TABLE, Group, Operation
 
 KINDS = tuple(group.value for group in Group)
@@ -47,7 +47,7 @@ class OperationRule:
         return cls(modules, name, int(number) if number else None)
 
     def matches(self, module: str, line: Operation, number: int) -> bool:
-        if self.number not in (None, number) or not fnmatchcase(module, self.modules):
+        if self.number not in (None, number) or not _core.matches_glob(self.modules, module):
             return False
         return self.operation in (label_of(line.name), line.group.value)
 
