@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Constants of a tensor core, from its own dot products: terms a step, bits kept, and how a step's sum is rounded.
 
-usage: characterise.py [--model MODEL | --cuda] [--input fp16|bf16|fp8_e4m3|fp8_e5m2]
+usage: characterise.py [--order ORDER | --cuda] [--input fp16|bf16|fp8_e4m3|fp8_e5m2]
 
---model MODEL  a model of `halfscope list orders`, such as "tensor_core(hopper)"
+--order ORDER  one of `halfscope list orders`, such as "tensor_core(hopper)"
 --cuda         the GPU's, by PyTorch's products with FP32 results; fp16 and bf16 alone
 --input        format of the operands, fp16 by default
 
@@ -128,10 +128,10 @@ def _rounding(probe: Probe, result_bits: int, bits: int) -> str:
     return "unseen"
 
 
-def model_dot(model: str) -> Dot:
+def order_dot(order: str) -> Dot:
     import halfscope  # a GPU's own products need no more than PyTorch
 
-    return lambda a, b: halfscope.dot(a, b, order=model)
+    return lambda a, b: halfscope.dot(a, b, order=order)
 
 
 def cuda_dot(name: str) -> Dot:
@@ -139,9 +139,9 @@ def cuda_dot(name: str) -> Dot:
     try:
         import torch
     except ImportError:
-        raise RuntimeError("--cuda needs PyTorch; --model asks a model of a GPU") from None
+        raise RuntimeError("--cuda needs PyTorch; --order asks an order of a GPU") from None
     if not torch.cuda.is_available():
-        raise RuntimeError("--cuda: PyTorch sees no GPU here; --model asks a model of one")
+        raise RuntimeError("--cuda: PyTorch sees no GPU here; --order asks an order of one")
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[name]
 
     def dot(a: np.ndarray, b: np.ndarray) -> float:
@@ -155,14 +155,14 @@ def cuda_dot(name: str) -> Dot:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--model", default="tensor_core(hopper)")
+    source.add_argument("--order", default="tensor_core(hopper)")
     source.add_argument("--cuda", action="store_true")
     parser.add_argument("--input", choices=INPUTS, default="fp16")
     options = parser.parse_args(arguments)
     if options.cuda and options.input not in ("fp16", "bf16"):
         parser.error("--cuda probes fp16 and bf16; PyTorch's FP8 products have scales of their own")
     try:
-        dot = cuda_dot(options.input) if options.cuda else model_dot(options.model)
+        dot = cuda_dot(options.input) if options.cuda else order_dot(options.order)
         print(constants_of(dot, INPUTS[options.input]))
     except (RuntimeError, ValueError) as problem:
         print(f"characterise: {problem}", file=sys.stderr)

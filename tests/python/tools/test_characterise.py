@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from characterise import INPUTS, Constants, constants_of, main, model_dot
+from characterise import INPUTS, Constants, constants_of, main, order_dot
 from recording.source_tree import ROOT
 
 CUT, NEAREST, UNSEEN = "toward_zero", "nearest", "unseen"
@@ -27,7 +27,7 @@ KNOWN = {
 @pytest.mark.parametrize("model", KNOWN)
 def test_constants_of_known_units(model: str) -> None:
     input, constants = KNOWN[model]
-    assert constants_of(model_dot(model), INPUTS[input]) == constants
+    assert constants_of(order_dot(model), INPUTS[input]) == constants
 
 
 @pytest.mark.parametrize("products", [3, 8, 13, 16, 64])
@@ -37,24 +37,24 @@ def test_constants_of_units_that_nobody_built(products: int, bits: int, result: 
     model = f"tensor_core(products={products}, bits={bits}, zero=-133, result={result})"
     seen = rounding if bits > 23 else UNSEEN
     expected = Constants(products, bits, CUT, min(bits, 23), seen)
-    assert constants_of(model_dot(model), INPUTS["fp16"]) == expected
+    assert constants_of(order_dot(model), INPUTS["fp16"]) == expected
 
 
 def test_results_in_fp16() -> None:
     model = "tensor_core(products=16, bits=25, zero=-21, result=fp16/nearest_even)"
-    assert constants_of(model_dot(model), INPUTS["fp16"]) == Constants(16, 25, CUT, 10, NEAREST)
+    assert constants_of(order_dot(model), INPUTS["fp16"]) == Constants(16, 25, CUT, 10, NEAREST)
 
 
 def test_the_command_prints_a_line_and_names_what_it_cannot(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert main(["--model", "tensor_core(turing)"]) == 0
+    assert main(["--order", "tensor_core(turing)"]) == 0
     line = "8 products a step; 24 bits, cut toward_zero; results of 23 fraction bits, rounded toward_zero\n"
     assert capsys.readouterr().out == line
-    assert main(["--model", "tensor_core(pascal)"]) == 2
+    assert main(["--order", "tensor_core(pascal)"]) == 2
     assert "characterise: " in capsys.readouterr().err
     assert main(["--cuda"]) == 2
-    assert "--model asks a model of" in capsys.readouterr().err
+    assert "--order asks an order of" in capsys.readouterr().err
     done = subprocess.run([sys.executable, ROOT / "tools/characterise.py", "--help"], capture_output=True, text=True)
     assert done.returncode == 0 and "terms a step" in done.stdout
