@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn
 
+import halfscope
+from halfscope import _core
 from halfscope.formats import Format
 from halfscope.torch import lint
+from halfscope.torch.lint.numbers import shortest_text
 from halfscope.torch.lint.positions import Angles, Positions
 from small_models import MODELS, NEED_TRANSFORMERS
 
@@ -421,3 +426,34 @@ def test_autocast_has_what_lint_says_of_it() -> None:
     optimizer.step()
     tensors = [layer.weight, layer.weight.grad, *optimizer.state[layer.weight].values()]
     assert {each.dtype for each in tensors} == {torch.float32}
+
+
+LOST = {
+    "decay": lambda format: 0.99999,
+    "optimizer_epsilon": lambda format: format.smallest / 3,
+    "epsilon_gradient": lambda format: format.smallest,
+    "count": lambda format: 1e6,
+    "factor": lambda format: format.largest * 3,
+}
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "e3m4", "e6m9"])
+@pytest.mark.parametrize("kind", LOST)
+def test_the_number_to_type_survives_as_it_is_printed(kind: str, format: str) -> None:
+    lost = _core.lost_constant(kind, LOST[kind](Format.of(format)), format)
+    assert lost is not None
+    text = shortest_text(lost["limit"], Format.of(format))
+    assert _core.lost_constant(kind, float(text), format) is None
+    assert halfscope.round(np.float32(text), format) == halfscope.round(np.float32(lost["limit"]), format)
+    digits = len(text.partition("e")[0].replace(".", "").strip("0"))
+    shorter = np.float32(f"{lost['limit']:.{max(digits - 1, 1)}g}")
+    assert digits <= 3 or halfscope.round(shorter, format) != halfscope.round(np.float32(lost["limit"]), format)
+
+
+def test_a_decay_that_fp16_keeps_is_named_with_its_digits() -> None:
+    model = torch.nn.Linear(2, 2).half()
+    text = str(lint(model, torch.optim.Adam(model.parameters(), betas=(0.9, 0.9999))).report)
+    (typed,) = re.findall(r"else beta2=(\S+) or less", text)
+    assert typed == "0.9995"
+    again = str(lint(model, torch.optim.Adam(model.parameters(), betas=(0.9, float(typed)))).report)
+    assert "beta2" not in again

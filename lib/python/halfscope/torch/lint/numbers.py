@@ -41,9 +41,16 @@ def check(asked: CheckedNumber, format: Format) -> list[Finding]:
         return []
     stored, then = lost["rounded"], f"{lost['consequence']}, from {asked.first} on"
     text = f"{asked.name} = {asked.value:g} is {stored:.6g} in {format.label}: {then}."
-    return [finding(asked, text, Number(asked.name, asked.value, stored, format.name, asked.first), lost["limit"])]
+    limit = shortest_text(lost["limit"], format)
+    return [finding(asked, text, Number(asked.name, asked.value, stored, format.name, asked.first), limit)]
 
 
-def finding(asked: CheckedNumber, why: str, number: Number, limit: float = 0.0) -> Finding:
-    change = asked.change.replace("{limit}", f"{limit:.3g}")
+def shortest_text(limit: float, format: Format) -> str:
+    """`limit` in as few digits, 3 or more, as name the same number of the format: 0.9995 in FP16, not 1."""
+    texts = (f"{limit:.{digits}g}" for digits in range(3, 17))
+    return next((text for text in texts if format.round(float(text)) == format.round(limit)), repr(limit))
+
+
+def finding(asked: CheckedNumber, why: str, number: Number, limit: str = "") -> Finding:
+    change = asked.change.replace("{limit}", limit)
     return Finding(asked.kind, change, why, asked.sure, number, place=asked.place)
