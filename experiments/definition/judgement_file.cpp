@@ -44,10 +44,10 @@ class JudgementReader {
 
   template <typename Element, typename Read>
   std::vector<Element> list(const TomlEntry& entry, const Read& read_element) const {
-    std::vector<Element> found;
+    std::vector<Element> elements;
     for (const TomlEntry& element : file_.elements(entry))
-      file_.at(element, [&] { found.push_back(read_element(element)); });
-    return found;
+      file_.at(element, [&] { elements.push_back(read_element(element)); });
+    return elements;
   }
 
   /// The table of an entry whose keys are among `keys`.
@@ -111,31 +111,31 @@ class JudgementReader {
 
   /// `usual` has the margin and the reason of the claim.
   Expectation expectation(const TomlEntry& entry, const Expectation& usual = {}) const {
-    Expectation found = usual;
+    Expectation expectation = usual;
     const toml::table& from = table(entry, expectation_keys);
     require(entry, "arm");
-    read_arm(from, "arm", found.arm);
-    found.baseline = to_.arm(found.arm).baseline;
-    read_arm(from, "baseline", found.baseline);
-    if (found.baseline.empty())
-      throw InvalidArgument(fmt::format("arm {} has no baseline; give one here", found.arm));
+    read_arm(from, "arm", expectation.arm);
+    expectation.baseline = to_.arm(expectation.arm).baseline;
+    read_arm(from, "baseline", expectation.baseline);
+    if (expectation.baseline.empty())
+      throw InvalidArgument(fmt::format("arm {} has no baseline; give one here", expectation.arm));
     require(entry, "expected");
-    read_enum(from, "expected", found.expected);
-    read_margin(from, found);
-    if (found.expected == Expected::as_good && found.margin == 0)
+    read_enum(from, "expected", expectation.expected);
+    read_margin(from, expectation);
+    if (expectation.expected == Expected::as_good && expectation.margin == 0)
       throw InvalidArgument("as_good needs a margin above 0, here or in [claim]");
-    return found;
+    return expectation;
   }
 
   /// An expectation, or the name of an arm: what the claim expects of it.
   Expectation condition(const TomlEntry& entry) const {
     if (!entry.value->is_string()) return expectation(entry);
     const std::string& arm = to_.arm(file_.text(entry)).name;
-    const auto found = std::ranges::find(to_.claim.expectations, arm, &Expectation::arm);
-    if (found == to_.claim.expectations.end())
+    const auto expectation = std::ranges::find(to_.claim.expectations, arm, &Expectation::arm);
+    if (expectation == to_.claim.expectations.end())
       throw InvalidArgument(fmt::format(
           "the claim expects nothing of {}; give {{arm = ..., expected = ..., margin = ...}}", arm));
-    return *found;
+    return *expectation;
   }
 
   PublishedRow published(const TomlEntry& entry) const {
@@ -163,20 +163,20 @@ class JudgementReader {
 
   Sentence sentence(const TomlEntry& entry) const {
     if (entry.value->is_string()) return {.text = checked(file_.text(entry))};
-    Sentence found;
+    Sentence result;
     const toml::table& from = table(entry, sentence_keys);
     require(entry, "text");
-    read_words(from, "text", found.text);
-    read_words(from, "otherwise", found.otherwise);
-    read_words(from, "closing", found.closing);
-    read_text(from, "join", found.join);
+    read_words(from, "text", result.text);
+    read_words(from, "otherwise", result.otherwise);
+    read_words(from, "closing", result.closing);
+    read_text(from, "join", result.join);
     file_.with_entry(from, "when", [&](const TomlEntry& conditions) {
-      found.when = list<Expectation>(conditions, [&](const TomlEntry& one) { return condition(one); });
+      result.when = list<Expectation>(conditions, [&](const TomlEntry& one) { return condition(one); });
     });
     file_.with_entry(from, "items", [&](const TomlEntry& items) {
-      found.items = list<Sentence>(items, [&](const TomlEntry& one) { return sentence(one); });
+      result.items = list<Sentence>(items, [&](const TomlEntry& one) { return sentence(one); });
     });
-    return found;
+    return result;
   }
 
   void read_words(const toml::table& table, std::string_view key, std::string& to) const {
@@ -185,7 +185,7 @@ class JudgementReader {
 
   /// A text whose placeholders name what there is.
   std::string checked(std::string text) const {
-    for (const std::string_view found : placeholders(text)) check(parse_placeholder(found));
+    for (const std::string_view placeholder : placeholders(text)) check(parse_placeholder(placeholder));
     return text;
   }
 

@@ -45,7 +45,7 @@ struct FolderContents {
 };
 
 /// A part that cannot be read is a problem, and the rest is taken.
-void look_into(const fs::path& folder, FolderContents& found) {
+void look_into(const fs::path& folder, FolderContents& contents) {
   std::error_code error;
   auto entry = fs::directory_iterator(folder, error);
   for (; !error && entry != fs::end(entry); entry.increment(error)) {
@@ -53,39 +53,40 @@ void look_into(const fs::path& folder, FolderContents& found) {
     std::error_code ignored;  // a link to nothing, or to itself, is no folder
     if (path.filename().string().starts_with('.')) continue;
     if (entry->is_directory(ignored)) {
-      if (!entry->is_symlink(ignored)) look_into(path, found);
+      if (!entry->is_symlink(ignored)) look_into(path, contents);
     } else {
-      found.add(path);
+      contents.add(path);
     }
   }
-  if (error) found.problems.push_back(fmt::format("cannot read {}: {}", printable(folder), error.message()));
+  if (error)
+    contents.problems.push_back(fmt::format("cannot read {}: {}", printable(folder), error.message()));
 }
 
 FolderContents contents_of(const std::string& folder) {
-  FolderContents found;
-  look_into(folder, found);
-  std::sort(found.files.begin(), found.files.end());
-  std::ranges::sort(found.not_read, {}, &FileNotRead::file);
-  if (found.files.empty() && !found.problems.empty()) throw InvalidArgument(found.problems.front());
-  if (found.files.empty()) {
+  FolderContents contents;
+  look_into(folder, contents);
+  std::sort(contents.files.begin(), contents.files.end());
+  std::ranges::sort(contents.not_read, {}, &FileNotRead::file);
+  if (contents.files.empty() && !contents.problems.empty()) throw InvalidArgument(contents.problems.front());
+  if (contents.files.empty()) {
     const std::string others =
-        found.not_read.empty()
+        contents.not_read.empty()
             ? ""
-            : fmt::format("; {} is {}", printable(found.not_read[0].file), found.not_read[0].reason);
+            : fmt::format("; {} is {}", printable(contents.not_read[0].file), contents.not_read[0].reason);
     throw InvalidArgument(
         printable(folder) +
         ": no .npy, .npz or .safetensors file, no GGUF and no checkpoint of PyTorch's in it "
         "or below" +
         others);
   }
-  return found;
+  return contents;
 }
 
 std::vector<std::string> files_of_glob(const std::string& pattern) {
-  glob_t found{};
-  const int status = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
-  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
+  glob_t matches{};
+  const int status = glob(pattern.c_str(), GLOB_BRACE, nullptr, &matches);
+  std::vector<std::string> files(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  globfree(&matches);
   if (status != 0 || files.empty())
     throw InvalidArgument(fmt::format("no file matches '{}'", escaped(pattern)));
   return files;
@@ -114,34 +115,34 @@ std::map<std::string, IndexEntry> shards_of(const std::string& path) {
 }
 
 /// The first file that is missing stands for the others: of a download that broke off most are.
-void add_index(const std::string& path, ExpandedPaths& found) {
+void add_index(const std::string& path, ExpandedPaths& paths) {
   std::map<std::string, IndexEntry> shards = shards_of(path);
   std::size_t missing = 0;
   for (auto& [file, shard] : shards) {
     std::error_code ignored;
     if (!fs::exists(file, ignored) && missing++ > 0) continue;
-    found.files.push_back(file);
-    found.indexed.insert_or_assign(file, std::move(shard));
+    paths.files.push_back(file);
+    paths.indexed.insert_or_assign(file, std::move(shard));
   }
   if (missing > 1) {
-    found.problems.push_back(fmt::format("{}: {} of the {} files that it names are missing", printable(path),
+    paths.problems.push_back(fmt::format("{}: {} of the {} files that it names are missing", printable(path),
                                          missing, shards.size()));
   }
 }
 
 /// Files beside the shards of an index that it does not name: of another save, as may be, under the same
 /// names.
-void leave_out_strays(const std::string& index, ExpandedPaths& found) {
+void leave_out_strays(const std::string& index, ExpandedPaths& paths) {
   const fs::path folder = fs::path(index).parent_path();
   std::string ending;
-  for (const auto& [file, shard] : found.indexed)
+  for (const auto& [file, shard] : paths.indexed)
     if (shard.index == index) ending = fs::path(file).extension().string();
-  std::erase_if(found.files, [&](const std::string& file) {
+  std::erase_if(paths.files, [&](const std::string& file) {
     const fs::path path = file;
     const bool is_stray =
-        path.parent_path() == folder && path.extension() == ending && !found.indexed.contains(file);
+        path.parent_path() == folder && path.extension() == ending && !paths.indexed.contains(file);
     if (is_stray)
-      found.not_read.push_back(
+      paths.not_read.push_back(
           {file, fmt::format("{} beside it does not name it; give the file by itself to look at it",
                              printable(fs::path(index).filename()))});
     return is_stray;
@@ -149,15 +150,15 @@ void leave_out_strays(const std::string& index, ExpandedPaths& found) {
 }
 
 /// A folder's indices name some of its files, and tell what is missing in it.
-void add_folder(const std::string& path, ExpandedPaths& found) {
+void add_folder(const std::string& path, ExpandedPaths& paths) {
   const FolderContents contents = contents_of(path);
-  found.files.insert(found.files.end(), contents.files.begin(), contents.files.end());
-  found.not_read.insert(found.not_read.end(), contents.not_read.begin(), contents.not_read.end());
-  found.problems.insert(found.problems.end(), contents.problems.begin(), contents.problems.end());
+  paths.files.insert(paths.files.end(), contents.files.begin(), contents.files.end());
+  paths.not_read.insert(paths.not_read.end(), contents.not_read.begin(), contents.not_read.end());
+  paths.problems.insert(paths.problems.end(), contents.problems.begin(), contents.problems.end());
   for (const std::string& index : contents.indices) {
     try {
-      add_index(index, found);
-      leave_out_strays(index, found);
+      add_index(index, paths);
+      leave_out_strays(index, paths);
     } catch (const InvalidArgument&) {
       continue;  // nobody has named it: it may be the index of something else
     }
@@ -176,32 +177,32 @@ std::vector<fs::path> entries_beside(const std::string& file) {
   return paths;
 }
 
-void add_word(const std::string& word, ExpandedPaths& found) {
+void add_word(const std::string& word, ExpandedPaths& paths) {
   if (word == "-") {
     throw InvalidArgument(
         "standard input is not read, since tensors are read at any place; save it to a file");
   }
   std::error_code ignored;
   const bool exists = fs::exists(word, ignored);
-  if (exists && fs::is_directory(word, ignored)) return add_folder(word, found);
-  if (exists && is_index(word)) return add_index(word, found);
-  if (exists || word.find_first_of("*?[{") == std::string::npos) return found.files.push_back(word);
-  for (const std::string& match : files_of_glob(word)) add_word(match, found);
+  if (exists && fs::is_directory(word, ignored)) return add_folder(word, paths);
+  if (exists && is_index(word)) return add_index(word, paths);
+  if (exists || word.find_first_of("*?[{") == std::string::npos) return paths.files.push_back(word);
+  for (const std::string& match : files_of_glob(word)) add_word(match, paths);
 }
 
 }  // namespace
 
 ExpandedPaths expand_paths(const std::vector<std::string>& words) {
-  ExpandedPaths found;
-  for (const std::string& word : words) add_word(word, found);
+  ExpandedPaths paths;
+  for (const std::string& word : words) add_word(word, paths);
   std::set<std::pair<dev_t, ino_t>> seen;
   std::set<std::string> missing;
-  std::erase_if(found.files, [&](const std::string& file) {
+  std::erase_if(paths.files, [&](const std::string& file) {
     struct stat status {};
     const bool exists = ::stat(file.c_str(), &status) == 0;
     return exists ? !seen.emplace(status.st_dev, status.st_ino).second : !missing.insert(file).second;
   });
-  return found;
+  return paths;
 }
 
 std::optional<FilesByName> files_by_indices_beside(const std::string& file) {
@@ -233,10 +234,10 @@ std::vector<std::string> files_like_it_beside(const std::string& file) {
 std::string checkpoint_named_by(const std::string& file) {
   const fs::path path = file;
   static const std::regex numbered(R"((.*)-\d+(-of-\d+\..*))");
-  std::smatch found;
+  std::smatch parts;
   const std::string name = path.filename().string();
-  if (std::regex_match(name, found, numbered))
-    return (path.parent_path() / (found.str(1) + found.str(2))).string();
+  if (std::regex_match(name, parts, numbered))
+    return (path.parent_path() / (parts.str(1) + parts.str(2))).string();
   for (const fs::path& entry : entries_beside(file)) {
     if (!is_index(entry)) continue;
     try {

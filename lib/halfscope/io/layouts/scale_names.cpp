@@ -54,23 +54,23 @@ std::string_view leaf_of(std::string_view name) {
 }
 
 Companion companion(std::string name, std::string_view rest) {
-  Companion found{.name = std::move(name)};
+  Companion result{.name = std::move(name)};
   if (has_part(rest, zero_words)) {
-    found.role = CompanionRole::zero_point;
+    result.role = CompanionRole::zero_point;
   } else if (!has_word(rest, "scal") || has_word(rest, "log")) {
-    return found;
+    return result;
   } else if (has_part(rest, activation_words)) {
-    found.role = CompanionRole::activation;
+    result.role = CompanionRole::activation;
   } else if (has_any_word(rest, whole_words)) {
-    found.role = CompanionRole::whole_scale;
-    found.divides = rest == "global_scale";
-    found.is_usual = found.divides || rest == "scale_2";
+    result.role = CompanionRole::whole_scale;
+    result.divides = rest == "global_scale";
+    result.is_usual = result.divides || rest == "scale_2";
   } else {
-    found.role = CompanionRole::scale;
-    found.is_usual = is_one_of(rest, usual_rests);
-    found.may_divide = !found.is_usual && may_be_inverse(rest);
+    result.role = CompanionRole::scale;
+    result.is_usual = is_one_of(rest, usual_rests);
+    result.may_divide = !result.is_usual && may_be_inverse(rest);
   }
-  return found;
+  return result;
 }
 
 /// Whether the module has no other payload.
@@ -84,31 +84,31 @@ bool is_alone(const FileParts& parts, const std::string& name) {
 }
 
 /// `weight_scale`, `weight.scale`: the payload's name comes first.
-void add_named_after(const FileParts& parts, const std::string& name, std::vector<Companion>& found) {
+void add_named_after(const FileParts& parts, const std::string& name, std::vector<Companion>& companions) {
   for (const char between : {'_', '.'}) {
     for (const std::string& other : parts.names_with(name + between)) {
       if (other.size() > name.size() + 1 && !parts.is_taken(other))
-        found.push_back(companion(other, std::string_view(other).substr(name.size() + 1)));
+        companions.push_back(companion(other, std::string_view(other).substr(name.size() + 1)));
     }
   }
 }
 
 /// `scale_weight`, `qscale_weight`: the payload's leaf comes last; `scale`: it is the module's only one.
-void add_named_before(const FileParts& parts, const std::string& name, std::vector<Companion>& found) {
+void add_named_before(const FileParts& parts, const std::string& name, std::vector<Companion>& companions) {
   const std::string module(module_of(name)), ending = "_" + std::string(leaf_of(name));
   const bool has_scale = std::ranges::any_of(
-      found, [](const Companion& companion) { return companion.role == CompanionRole::scale; });
+      companions, [](const Companion& companion) { return companion.role == CompanionRole::scale; });
   for (const char* const begin : {"scal", "qscal", "descal", "dequant_scal", "weight_scal", "input_scal"}) {
     for (const std::string& other : parts.names_with(module + begin)) {
       const std::string_view leaf = std::string_view(other).substr(module.size());
-      const bool is_known =
-          std::ranges::any_of(found, [&](const Companion& companion) { return companion.name == other; });
+      const bool is_known = std::ranges::any_of(
+          companions, [&](const Companion& companion) { return companion.name == other; });
       if (is_known || other == name || has_word(leaf, ".") || parts.is_taken(other)) continue;
       if (leaf.size() > ending.size() && leaf.ends_with(ending))
-        found.push_back(companion(other, leaf.substr(0, leaf.size() - ending.size())));
+        companions.push_back(companion(other, leaf.substr(0, leaf.size() - ending.size())));
       else if (has_part(leaf, activation_words) ||
                (!has_scale && is_one_of(leaf, lone_leaves) && is_alone(parts, name)))
-        found.push_back(companion(other, leaf));
+        companions.push_back(companion(other, leaf));
     }
   }
 }
@@ -116,33 +116,33 @@ void add_named_before(const FileParts& parts, const std::string& name, std::vect
 }  // namespace
 
 std::vector<Companion> companions_of(const FileParts& parts, const std::string& name) {
-  std::vector<Companion> found;
-  add_named_after(parts, name, found);
-  add_named_before(parts, name, found);
-  return found;
+  std::vector<Companion> companions;
+  add_named_after(parts, name, companions);
+  add_named_before(parts, name, companions);
+  return companions;
 }
 
 CompanionsByRole companions_by_role(const FileParts& parts, const std::string& name) {
-  CompanionsByRole found;
+  CompanionsByRole roles;
   for (Companion& companion : companions_of(parts, name)) {
     switch (companion.role) {
       case CompanionRole::scale:
-        found.scales.push_back(std::move(companion));
+        roles.scales.push_back(std::move(companion));
         break;
       case CompanionRole::whole_scale:
-        found.wholes.push_back(std::move(companion));
+        roles.wholes.push_back(std::move(companion));
         break;
       case CompanionRole::zero_point:
-        found.zeros.push_back(std::move(companion));
+        roles.zeros.push_back(std::move(companion));
         break;
       case CompanionRole::activation:
-        found.activations.push_back(std::move(companion.name));
+        roles.activations.push_back(std::move(companion.name));
         break;
       case CompanionRole::unknown:
-        found.unknown.push_back(std::move(companion));
+        roles.unknown.push_back(std::move(companion));
     }
   }
-  return found;
+  return roles;
 }
 
 std::string CompanionsByRole::why_more_than_factors(const FileParts& parts) const {

@@ -34,7 +34,7 @@ class Circumstances:
 def verdict(totals: Totals, about: Circumstances) -> str:
     gradients = totals.gradients()
     sentences = [*_overflow(totals), *_scaler(about)]
-    if not any(found.nonzero for found in gradients.values()):
+    if not any(counts.nonzero for counts in gradients.values()):
         sentences.append(_without_gradients(gradients, about))
     else:
         if about.unknown_scale is None:
@@ -46,7 +46,7 @@ def verdict(totals: Totals, about: Circumstances) -> str:
 
 def histogram_findings(totals: Totals, about: Circumstances) -> Iterator[Finding]:
     """The loss scale to type, and updates that weights in the format lose."""
-    if about.unknown_scale is None and any(found.nonzero for found in totals.gradients().values()):
+    if about.unknown_scale is None and any(counts.nonzero for counts in totals.gradients().values()):
         yield from totals.advise_scale().report.findings
     if totals.nonzero_updates and totals.lost_updates / totals.nonzero_updates >= _LOST:
         share = percent(totals.lost_updates / totals.nonzero_updates)
@@ -60,7 +60,7 @@ def _watched(steps: int) -> str:
 
 def _overflow(totals: Totals) -> list[str]:
     activations = totals.of["activation"]
-    beyond = {name: _beyond(found, totals.flushed_before("activation", name)) for name, found in activations.items()}
+    beyond = {name: _beyond(counts, totals.flushed_before("activation", name)) for name, counts in activations.items()}
     worst = sorted(
         (name for name in beyond if beyond[name]), key=lambda name: -beyond[name] / activations[name].elements
     )
@@ -76,14 +76,14 @@ def _overflow(totals: Totals) -> list[str]:
 
 def _not_finite(totals: Totals) -> list[str]:
     """Outputs that are infinite or NaN in a type that is wider than the format: no fault of the format's."""
-    found = {
-        name: found.infinities + found.nans
-        for name, found in totals.of["activation"].items()
-        if not totals.flushed_before("activation", name) and found.infinities + found.nans
+    broken = {
+        name: counts.infinities + counts.nans
+        for name, counts in totals.of["activation"].items()
+        if not totals.flushed_before("activation", name) and counts.infinities + counts.nans
     }
-    if not found:
+    if not broken:
         return []
-    shares = [f"{called(name)} ({count} of {totals.of['activation'][name].elements})" for name, count in found.items()]
+    shares = [f"{called(name)} ({count} of {totals.of['activation'][name].elements})" for name, count in broken.items()]
     return [
         f"Outputs are infinite or NaN in the run's own format, before any cast to {label(totals.format)}: "
         f"{listed(shares)}. Look at the inputs and the loss first."
@@ -116,9 +116,9 @@ def _without_gradients(gradients: dict[tuple[str, str], Histogram], about: Circu
             f"No step has ended: the optimizer made {about.optimizer_steps}, and the scaler that was given was never "
             "updated. Call scaler.update() after each step, or leave scaler= out."
         )
-    if any(found.infinities + found.nans for found in gradients.values()):
+    if any(counts.infinities + counts.nans for counts in gradients.values()):
         return "All gradients are infinite or NaN: the loss scale is too large, or the loss itself is not finite."
-    if any(found.elements for found in gradients.values()):
+    if any(counts.elements for counts in gradients.values()):
         return "All gradients are zero."
     return "No gradient has been seen: train a step first."
 
@@ -128,7 +128,7 @@ def _flushed(totals: Totals, about: Circumstances) -> str:
     opening = f"Over {totals.steps} watched step{'s' * (totals.steps != 1)}{ranks}"
     parts = []
     for role in GRADIENTS:
-        kept = (found for name, found in totals.of[role].items() if not totals.flushed_before(role, name))
+        kept = (counts for name, counts in totals.of[role].items() if not totals.flushed_before(role, name))
         whole = together(kept, totals.format)
         if whole.nonzero:
             parts.append(f"{percent(whole.what_if(1.0).flushed_fraction)} of the {role.replace('_', ' ')}s")
@@ -145,10 +145,10 @@ def _flushed_before(totals: Totals) -> list[str]:
 def _narrow(totals: Totals, tensors: dict[tuple[str, str], Histogram], subject: str) -> list[str]:
     """A sentence per format; subject: "The gradients of {} were", with "4 tensors" put in."""
     by_format: dict[str, dict[str, Histogram]] = {}
-    for (role, name), found in tensors.items():
+    for (role, name), counts in tensors.items():
         format = totals.flushed_before(role, name)
         if format:
-            by_format.setdefault(format, {})[name] = found
+            by_format.setdefault(format, {})[name] = counts
     sentences = []
     for format, narrow in by_format.items():
         whole = together(narrow.values(), totals.format)
@@ -161,7 +161,7 @@ def _narrow(totals: Totals, tensors: dict[tuple[str, str], Histogram], subject: 
 
 
 def _infinite(gradients: dict[tuple[str, str], Histogram]) -> list[str]:
-    only = [name for (_, name), found in gradients.items() if found.infinities + found.nans and not found.nonzero]
+    only = [name for (_, name), counts in gradients.items() if counts.infinities + counts.nans and not counts.nonzero]
     if not only:
         return []
     return [f"All gradients of {number(only, 'tensor')} were infinite or NaN: {listed(map(called, only))}."]
@@ -172,7 +172,7 @@ def _changed(totals: Totals) -> list[str]:
         return []
     changed = totals.of[AT_OPTIMIZER]
     before = max(totals.of["weight_gradient"][name].max_abs for name in changed)
-    after = max(found.max_abs for found in changed.values())
+    after = max(counts.max_abs for counts in changed.values())
     return [
         f"In {totals.changed_steps} of {totals.steps} watched steps weight gradients changed between the backward pass "
         f"and the optimizer, as clipping does: the largest was {before:.3g}, then {after:.3g}. "
@@ -193,11 +193,11 @@ def _updates(totals: Totals) -> list[str]:
         sentences.append(
             f"{label(totals.format)} weights would lose {percent(share)} of the updates{_master_copy(share)}."
         )
-    for format, found in totals.stalled.items():
-        if found.with_gradient:
-            share = found.unmoved / found.with_gradient
+    for format, counts in totals.stalled.items():
+        if counts.with_gradient:
+            share = counts.unmoved / counts.with_gradient
             sentences.append(
-                f"{label(format)} weights: {found.unmoved} of {found.with_gradient} with a gradient did not move "
+                f"{label(format)} weights: {counts.unmoved} of {counts.with_gradient} with a gradient did not move "
                 f"({percent(share)}){_master_copy(share)}."
             )
     return sentences
@@ -205,16 +205,16 @@ def _updates(totals: Totals) -> list[str]:
 
 def _optimizer_state(totals: Totals) -> list[str]:
     """Lines on the optimizer's state of all parameters together, by the state's own name."""
-    states = {(OPTIMIZER_STATE, tensor): found for tensor, found in totals.of[OPTIMIZER_STATE].items()}
+    states = {(OPTIMIZER_STATE, tensor): counts for tensor, counts in totals.of[OPTIMIZER_STATE].items()}
     by_name: dict[str, list[Histogram]] = {}
-    for key, found in states.items():
+    for key, counts in states.items():
         if not totals.flushed_before(*key):
-            by_name.setdefault(key[1].rpartition(".")[2], []).append(found)
+            by_name.setdefault(key[1].rpartition(".")[2], []).append(counts)
     return [*_narrow(totals, states, "Optimizer state: {} came as"), *_cast_of_state(totals, by_name)]
 
 
 def _cast_of_state(totals: Totals, by_name: dict[str, list[Histogram]]) -> list[str]:
-    casts = {name: together(found, totals.format).what_if(1.0) for name, found in by_name.items()}
+    casts = {name: together(counts, totals.format).what_if(1.0) for name, counts in by_name.items()}
     flushed = [f"{percent(cast.flushed_fraction)} of {name}" for name, cast in casts.items() if cast.nonzero]
     if not flushed:
         return []

@@ -58,30 +58,30 @@ def bisect(accepts: Accepts, layers: list[str], train: Train, within: float = 0.
         )
     if not search.will_do(layers):
         raise ValueError(f"{all_wide} the result is refused too ({_some(layers)}); it is not their formats")
-    found: list[str] = []
+    names: list[str] = []
     candidates = list(layers)
     while True:
-        candidates = candidates[: search.shortest_prefix(candidates, found)]
-        found.append(candidates.pop())
-        if not candidates or search.will_do(found):
+        candidates = candidates[: search.shortest_prefix(candidates, names)]
+        names.append(candidates.pop())
+        if not candidates or search.will_do(names):
             break
-    return search.result(sorted(_without_needless(found, search), key=layers.index))
+    return search.result(sorted(_without_needless(names, search), key=layers.index))
 
 
-def _without_needless(found: list[str], search: _Search) -> list[str]:
+def _without_needless(names: list[str], search: _Search) -> list[str]:
     """Drops layers one by one until none of the rest can be left out."""
     while True:
-        for name in found:
-            without = [other for other in found if other != name]
+        for name in names:
+            without = [other for other in names if other != name]
             if without and search.will_do(without):
-                found = without
+                names = without
                 break
         else:
-            return found
+            return names
 
 
-def _these(found: list[str]) -> str:
-    return "this alone" if len(found) == 1 else "these"
+def _these(names: list[str]) -> str:
+    return "this alone" if len(names) == 1 else "these"
 
 
 def _some(layers: list[str]) -> str:
@@ -94,27 +94,27 @@ class _Search:
         self._accepts, self._train, self._layers, self._within = accepts, train, layers, within
         self._known: dict[frozenset[str], Any] = {}
 
-    def result(self, found: list[str]) -> Bisection:
-        """The bisection that ended with the candidates `found`."""
+    def result(self, names: list[str]) -> Bisection:
+        """The bisection that ended with the candidates `names`."""
         sure = f"{len(self._known)} training{'s' * (len(self._known) != 1)} from the same start"
-        if found:
-            sure += "; it cannot be left out" if len(found) == 1 else "; none of them can be left out"
-        if 0 < len(found) < len(self._layers):
+        if names:
+            sure += "; it cannot be left out" if len(names) == 1 else "; none of them can be left out"
+        if 0 < len(names) < len(self._layers):
             sure += "; another choice may do too"
-        return Bisection(tuple(found), len(self._known), self._why(found), sure)
+        return Bisection(tuple(names), len(self._known), self._why(names), sure)
 
-    def _why(self, found: list[str]) -> str:
-        without, told, wide = self.told([]), self.told(found), wide_formats(self._layers)
+    def _why(self, names: list[str]) -> str:
+        without, told, wide = self.told([]), self.told(names), wide_formats(self._layers)
         if isinstance(told, bool):
-            if not found:
+            if not names:
                 return "the result is accepted so"
             before = "every step is skipped" if without is None else "the result is refused"
-            return f"with nothing {wide} {before}, with {_these(found)} it is accepted"
+            return f"with nothing {wide} {before}, with {_these(names)} it is accepted"
         best = f"{self.told(self._layers):.4g} with all {len(self._layers)} candidates {wide}"
-        if not found:
+        if not names:
             return f"{told:.4g} with nothing {wide}, {best}"
         before = "every step skipped" if without is None else f"{without:.4g}"
-        return f"{before} with nothing {wide}, {told:.4g} with {_these(found)}, {best}"
+        return f"{before} with nothing {wide}, {told:.4g} with {_these(names)}, {best}"
 
     def told(self, layers: list[str]) -> Any:
         """Yes, no, a number, or None of a training whose steps were all skipped."""
@@ -133,12 +133,12 @@ class _Search:
             return bool(best)
         return bool(told <= best + self._within * abs(best))
 
-    def shortest_prefix(self, candidates: list[str], found: list[str]) -> int:
-        """How many of the first candidates it takes beside `found`; all of them will do."""
+    def shortest_prefix(self, candidates: list[str], names: list[str]) -> int:
+        """How many of the first candidates it takes beside `names`; all of them will do."""
         low, high = 0, len(candidates)
         while high - low > 1:
             middle = (low + high) // 2
-            if self.will_do([*found, *candidates[:middle]]):
+            if self.will_do([*names, *candidates[:middle]]):
                 high = middle
             else:
                 low = middle

@@ -64,50 +64,50 @@ class ZeroTable:
     """`ZeroCounts` by tensor; `str` of it is the table, the most zeros of the formats first."""
 
     def __init__(self) -> None:
-        self._found: dict[str, ZeroCounts] = {}
+        self._counts: dict[str, ZeroCounts] = {}
 
     def __getitem__(self, tensor: str) -> ZeroCounts:
-        return self._found[tensor]
+        return self._counts[tensor]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._counts)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._counts)
 
     def of(self, tensor: str, is_operand: bool = False) -> ZeroCounts:
         """The counts of a tensor, which begin with nothing."""
-        return self._found.setdefault(tensor, ZeroCounts(tensor, is_operand=is_operand))
+        return self._counts.setdefault(tensor, ZeroCounts(tensor, is_operand=is_operand))
 
     def weights(self) -> list[ZeroCounts]:
-        return [found for found in self._found.values() if not found.is_operand]
+        return [each for each in self._counts.values() if not each.is_operand]
 
     def operands(self) -> list[ZeroCounts]:
         """Rows of products of two activations: the gradients of both."""
-        return [found for found in self._found.values() if found.is_operand]
+        return [each for each in self._counts.values() if each.is_operand]
 
     def to_pandas(self) -> object:
         """A frame with a row for each weight and each operand: elements, zeros, and a column for each cause."""
         import pandas as pd
 
         rows = [
-            {"tensor": found.tensor, "elements": found.elements, "zeros": found.zeros, **found.causes}
-            for found in self._ranked()
+            {"tensor": each.tensor, "elements": each.elements, "zeros": each.zeros, **each.causes}
+            for each in self._ranked()
         ]
         return pd.DataFrame(rows, columns=["tensor", "elements", "zeros", *CAUSES]).set_index("tensor")
 
     def _ranked(self) -> list[ZeroCounts]:
-        return sorted(self._found.values(), key=lambda found: (-found.by_format, -found.zeros))
+        return sorted(self._counts.values(), key=lambda each: (-each.by_format, -each.zeros))
 
     def __str__(self) -> str:
-        shown = [found for found in self._ranked() if found.zeros][:20]
-        width = max([16, *(len(found.tensor) for found in shown)])
-        causes = [cause for cause in CAUSES if cause != "operand" or any(found.causes[cause] for found in shown)]
+        shown = [each for each in self._ranked() if each.zeros][:20]
+        width = max([16, *(len(each.tensor) for each in shown)])
+        causes = [cause for cause in CAUSES if cause != "operand" or any(each.causes[cause] for each in shown)]
         header = f"{'gradient of':<{width}} {'elements':>9} {'zeros':>9}"
         rows = [header + "".join(f" {cause:>9}" for cause in causes)]
-        for found in shown:
-            counts = "".join(f" {found.causes[cause]:>9}" for cause in causes)
-            rows.append(f"{found.tensor:<{width}} {found.elements:>9} {found.zeros:>9}{counts}")
+        for each in shown:
+            counts = "".join(f" {each.causes[cause]:>9}" for cause in causes)
+            rows.append(f"{each.tensor:<{width}} {each.elements:>9} {each.zeros:>9}{counts}")
         return "\n".join(rows)
 
     def words(self) -> list[str]:
@@ -115,34 +115,34 @@ class ZeroTable:
         return [*_words_on_weights(self.weights()), *_words_on_operands(self.operands())]
 
 
-def _words_on_weights(found: list[ZeroCounts]) -> list[str]:
-    zeros = sum(each.zeros for each in found)
+def _words_on_weights(tensors: list[ZeroCounts]) -> list[str]:
+    zeros = sum(each.zeros for each in tensors)
     if not zeros:
         return []
-    totals, elements = _totals(found), sum(each.elements for each in found)
+    totals, elements = _totals(tensors), sum(each.elements for each in tensors)
     why = f"{zeros} of {elements} elements of weight gradients are zero: {_parts(totals)}."
     worst = max(_CHANGES, key=lambda cause: totals[cause])
     if not totals[worst]:
         return [f"{why} No zero is the formats'."]
-    tensor = max(found, key=lambda each: each.causes[worst]).tensor
+    tensor = max(tensors, key=lambda each: each.causes[worst]).tensor
     change = _CHANGES[worst].format(tensor=tensor, module=tensor.rpartition(".")[0] or "*")
     return [change, f"{why} Most of the formats' zeros: {CAUSES[worst]} ({tensor} first); not tried."]
 
 
-def _words_on_operands(found: list[ZeroCounts]) -> list[str]:
+def _words_on_operands(tensors: list[ZeroCounts]) -> list[str]:
     """A sentence on gradients of products of two activations that the formats flushed."""
-    if not any(each.by_format for each in found):
+    if not any(each.by_format for each in tensors):
         return []
-    zeros, elements = sum(each.zeros for each in found), sum(each.elements for each in found)
-    first = max(found, key=lambda each: each.by_format).tensor
+    zeros, elements = sum(each.zeros for each in tensors), sum(each.elements for each in tensors)
+    first = max(tensors, key=lambda each: each.by_format).tensor
     return [
         f"{zeros} of {elements} elements of the gradients of operands of products of two activations are zero: "
-        f"{_parts(_totals(found))} ({first} first)."
+        f"{_parts(_totals(tensors))} ({first} first)."
     ]
 
 
-def _totals(found: list[ZeroCounts]) -> dict[str, int]:
-    return {cause: sum(each.causes[cause] for each in found) for cause in CAUSES}
+def _totals(tensors: list[ZeroCounts]) -> dict[str, int]:
+    return {cause: sum(each.causes[cause] for each in tensors) for cause in CAUSES}
 
 
 def _parts(totals: dict[str, int]) -> str:
