@@ -220,12 +220,14 @@ class Emulation(Reported):
     @property
     def report(self) -> Report:
         """Roundings in words: casts by role, the first overflow, lost updates. A call prints it."""
-        finding = self._finding()
-        findings = [] if finding is None else [finding]
-        lost = lost_update_findings(self._policy, self._found.book)
         options = self._options
         about = left_out_words(self._trainee.model, options.compare_steps, options.restarts)
-        return Report("emulate", (*findings, *lost), about, self._words())
+        return Report("emulate", self._findings(), about, self._words())
+
+    def _findings(self) -> tuple[Finding, ...]:
+        """Changes to make: for the first overflow, then for lost updates."""
+        first = self._finding()
+        return (*(() if first is None else (first,)), *lost_update_findings(self._policy, self._found.book))
 
     def _words(self) -> str:
         finding, found = self._finding(), self._found
@@ -237,7 +239,7 @@ class Emulation(Reported):
         left = f"The policy leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
         operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
         text = " ".join(filter(None, [text, *operands, *found.tally.scaler.words(), words, *zeros]))
-        return text if finding is None else f"{wrapped(str(finding))}\n\n{text}"
+        return "\n\n".join([*(wrapped(str(each)) for each in self._findings()), text])
 
     def _finding(self) -> Finding | None:
         """Finding on the first overflow: what to change, and why."""

@@ -145,8 +145,7 @@ def _updates(policy: Policy, book: Book) -> list[str]:
             f"{stored} weights did not move in {percent(share)} of the updates; stochastic rounding makes up for "
             "these on average."
         ]
-    advice = ": keep an FP32 master copy" if share >= _LOST else ""
-    return [f"{stored} weights lost {percent(share)} of the updates{advice}."]
+    return [f"{stored} weights lost {percent(share)} of the updates."]
 
 
 def lost_update_findings(policy: Policy, book: Book) -> list[Finding]:
@@ -154,7 +153,7 @@ def lost_update_findings(policy: Policy, book: Book) -> list[Finding]:
     share = book.lost_updates / book.nonzero_updates if book.nonzero_updates else 0.0
     if share < _LOST or "stochastic" in policy.base.master_weight:
         return []
-    why = _updates(policy, book)[0].partition(":")[0]
+    why = _updates(policy, book)[0].removesuffix(".")
     return [Finding("lost updates", "keep an FP32 master copy", why, "counted over all emulated updates")]
 
 
