@@ -98,7 +98,7 @@ class _Search:
         """The bisection that ended with the candidates `names`."""
         sure = f"{len(self._known)} training{'s' * (len(self._known) != 1)} from the same start"
         if names:
-            sure += "; it cannot be left out" if len(names) == 1 else "; none of them can be left out"
+            sure += "; it cannot be left out" if len(names) == 1 else f"; each of the {len(names)} is needed"
         if 0 < len(names) < len(self._layers):
             sure += "; another choice may do too"
         return Bisection(tuple(names), len(self._known), self._why(names), sure)
