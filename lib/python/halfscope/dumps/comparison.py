@@ -76,8 +76,8 @@ class DumpComparison(Reported):
 
     @property
     def report(self) -> Report:
-        found = self.first
-        findings = () if found is None else (self._finding(found),)
+        first = self.first
+        findings = () if first is None else (self._finding(first),)
         text = "" if findings else self._alike()
         return Report("compare_dumps", findings, self._about(), text, self._table())
 
@@ -91,29 +91,29 @@ class DumpComparison(Reported):
         columns = ["name", "counterpart", "weight", "relative_error", "floor", "limit", "beyond"]
         return frame(rows, columns=columns).set_index("name")
 
-    def _finding(self, found: Judged) -> Finding:
-        pair, kind = found.pair, "weight" if found.is_weight else "tensor"
-        before = [each for each in self.pairs if each.is_weight == found.is_weight]
-        before = before[: before.index(found)]
+    def _finding(self, judged: Judged) -> Finding:
+        pair, kind = judged.pair, "weight" if judged.is_weight else "tensor"
+        before = [each for each in self.pairs if each.is_weight == judged.is_weight]
+        before = before[: before.index(judged)]
         counterpart = f" (there {pair.other})" if pair.other != pair.name else ""
-        behind = f"; {before[-1].pair.name} before it is not" if not found.is_weight and before else ""
+        behind = f"; {before[-1].pair.name} before it is not" if not judged.is_weight and before else ""
         change = f"look at {pair.name}{counterpart} first: it is {_number(pair.error)} off{behind}"
-        why = f"{_times(found)} {self._explained(found)}"
+        why = f"{_times(judged)} {self._explained(judged)}"
         why += f"; {_counted(len(before), kind)} within theirs before it" if before else "; nothing stands before it"
         if pair.is_by_place:
             why += "; its counterpart was found by its place and shape, not by its numbers"
         others = sum(each.is_beyond for each in self.pairs) - 1
-        unjudged = "" if found.is_weight else self._unjudged(pair.name)
+        unjudged = "" if judged.is_weight else self._unjudged(pair.name)
         sure = f"{len(self.pairs)} pairs by their numbers; {others} more beyond, behind it{unjudged}"
-        return Finding(kind, change, why, sure, found)
+        return Finding(kind, change, why, sure, judged)
 
     def _unjudged(self, name: str) -> str:
         """Computed tensors of the first dump before another one that have no counterpart, the nearest ones."""
         lone = [each for each in self._order[: self._order.index(name)] if each in self.lone[0]]
         return f"; not judged before it, without a counterpart: {', '.join(lone[-_NEAREST:])}" if lone else ""
 
-    def _explained(self, found: Judged) -> str:
-        if found.is_weight:
+    def _explained(self, judged: Judged) -> str:
+        if judged.is_weight:
             return f"as one rounding to {self.format} makes"
         if self._has_floor:
             return "as the roundings of the first implementation make"
@@ -143,12 +143,12 @@ class DumpComparison(Reported):
 
     def _table(self) -> str:
         """The first that is beyond with those before and behind it, else those with the largest ratios."""
-        found = self.first
-        if found is None:
+        first = self.first
+        if first is None:
             shown = sorted(self.pairs, key=lambda each: -each.ratio)[:_SHOWN]
             shown = [each for each in self.pairs if each in shown]
         else:
-            place = self.pairs.index(found)
+            place = self.pairs.index(first)
             shown = list(self.pairs[max(0, place - _SHOWN // 2) : place + _SHOWN // 2])
         rows = [["tensor", "counterpart", "error", "floors", ""]]
         rows += [
@@ -215,15 +215,15 @@ def _judged_weight(pair: Pair, format: str) -> Judged:
 
 def _judged(pairs: list[Pair], format: str, floor: Dump | None) -> list[Judged]:
     """Each by its floor, or where it has none by the largest error before it."""
-    unit, largest, found = 2.0 ** -Format.of(format).precision, 0.0, []
+    unit, largest, judgements = 2.0 ** -Format.of(format).precision, 0.0, []
     for pair in pairs:
         measured = None if floor is None else _measured(pair, floor, unit)
         terms = max(pair.expected.shape[-1] if pair.expected.ndim else 1, _FEWEST_TERMS)
         known = measured or max(unit * sqrt(terms) / _GROWTH, largest)
-        found.append(Judged(pair, known, (_BEYOND if measured else _GROWTH) * known, is_weight=False))
-        if not found[-1].is_beyond:
+        judgements.append(Judged(pair, known, (_BEYOND if measured else _GROWTH) * known, is_weight=False))
+        if not judgements[-1].is_beyond:
             largest = max(largest, pair.error)
-    return found
+    return judgements
 
 
 def _measured(pair: Pair, floor: Dump, unit: float) -> float | None:
@@ -239,8 +239,8 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s are' if number != 1 else ' is'}"
 
 
-def _times(found: Judged) -> str:
-    return f"{found.ratio:.2g} times as much" if found.ratio < inf else "not finite, or where nothing is rounded, not"
+def _times(judged: Judged) -> str:
+    return f"{judged.ratio:.2g} times as much" if judged.ratio < inf else "not finite, or where nothing is rounded, not"
 
 
 def _number(error: float) -> str:

@@ -41,27 +41,27 @@ class Pair:
 
 def pairs_of(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> tuple[list[Pair], list[str], list[str]]:
     """Pairs in the order of `first`; names of `first` and of `second` without one."""
-    found = {name: _best(name, place, first, second) for place, name in enumerate(first)}
-    _leave_one_each(found)
-    used = {other for pair in found.values() if pair is not None for other in pair.others}
-    _pair_by_place(first, second, found, used)
-    pairs = [pair for pair in found.values() if pair is not None]
-    lone = [name for name, pair in found.items() if pair is None]
+    by_name = {name: _best(name, place, first, second) for place, name in enumerate(first)}
+    _leave_one_each(by_name)
+    used = {other for pair in by_name.values() if pair is not None for other in pair.others}
+    _pair_by_place(first, second, by_name, used)
+    pairs = [pair for pair in by_name.values() if pair is not None]
+    lone = [name for name, pair in by_name.items() if pair is None]
     return pairs, lone, [name for name in second if name not in used]
 
 
-def _leave_one_each(found: dict[str, Pair | None]) -> None:
+def _leave_one_each(by_name: dict[str, Pair | None]) -> None:
     """A tensor is that of one pair, the nearest; of more where these are equal too, as a module's and its last part's.
 
     Tensors of neighbouring layers may be alike: where the counterpart of one is not in the dump, it has none.
     """
     least: dict[str, float] = {}
-    for pair in found.values():
+    for pair in by_name.values():
         if pair is not None:
             least[pair.other] = min(pair.error, least.get(pair.other, inf))
-    for name, pair in found.items():
+    for name, pair in by_name.items():
         if pair is not None and pair.error > _EQUAL * least[pair.other] and pair.error > least[pair.other] + 1e-6:
-            found[name] = None
+            by_name[name] = None
 
 
 def _best(name: str, place: int, first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> Pair | None:
@@ -236,29 +236,29 @@ def _joined(name: str, expected: np.ndarray, own: View, parts: list[tuple[str, n
 
 
 def _pair_by_place(
-    first: dict[str, np.ndarray], second: dict[str, np.ndarray], found: dict[str, Pair | None], used: set[str]
+    first: dict[str, np.ndarray], second: dict[str, np.ndarray], by_name: dict[str, Pair | None], used: set[str]
 ) -> None:
     """Tensors whose numbers are in no other, with those of the same shape between the same neighbours, or by name."""
     free = [name for name in second if name not in used]
-    for name, pair in found.items():
+    for name, pair in by_name.items():
         if pair is not None:
             continue
         shaped = [each for each in free if second[each].shape == first[name].shape]
-        other = name if name in shaped else _between(name, shaped, list(first), list(second), found)
+        other = name if name in shaped else _between(name, shaped, list(first), list(second), by_name)
         if other:
             free.remove(other)
             used.add(other)
             error = relative_error(second[other], first[name])
-            found[name] = Pair(name, other, (other,), error, first[name], second[other], is_by_place=True)
+            by_name[name] = Pair(name, other, (other,), error, first[name], second[other], is_by_place=True)
 
 
 def _between(
-    name: str, shaped: Iterable[str], first: list[str], second: list[str], found: dict[str, Pair | None]
+    name: str, shaped: Iterable[str], first: list[str], second: list[str], by_name: dict[str, Pair | None]
 ) -> str:
     """The first of `shaped` behind the counterpart of the tensor before, and in front of that of the next one."""
     place = first.index(name)
-    before = [second.index(pair.others[-1]) for each in first[:place] if (pair := found[each]) is not None]
-    behind = [second.index(pair.others[0]) for each in first[place + 1 :] if (pair := found[each]) is not None]
+    before = [second.index(pair.others[-1]) for each in first[:place] if (pair := by_name[each]) is not None]
+    behind = [second.index(pair.others[0]) for each in first[place + 1 :] if (pair := by_name[each]) is not None]
     low = max(before, default=-1)
     high = min((each for each in behind if each > low), default=inf)
     return next((each for each in shaped if low < second.index(each) < high), "")

@@ -49,10 +49,12 @@ class Totals:
         for counters in seen.updates.values():
             self.nonzero_updates += counters.nonzero
             self.lost_updates += counters.lost
-        for found in seen.stalled.values():
-            known_stalled = self.stalled.get(found.format, StalledWeights(found.format, 0, 0))
-            self.stalled[found.format] = StalledWeights(
-                found.format, known_stalled.with_gradient + found.with_gradient, known_stalled.unmoved + found.unmoved
+        for weights in seen.stalled.values():
+            known_stalled = self.stalled.get(weights.format, StalledWeights(weights.format, 0, 0))
+            self.stalled[weights.format] = StalledWeights(
+                weights.format,
+                known_stalled.with_gradient + weights.with_gradient,
+                known_stalled.unmoved + weights.unmoved,
             )
         self.unreadable |= seen.unreadable
 
@@ -94,11 +96,11 @@ class Totals:
 
     def histograms(self, role: str) -> dict[str, Histogram]:
         """Copies of the histograms by tensor."""
-        return {tensor: found.scaled(1.0) for tensor, found in self.of[role].items()}
+        return {tensor: counts.scaled(1.0) for tensor, counts in self.of[role].items()}
 
     def gradients(self) -> dict[tuple[str, str], Histogram]:
         """Histograms of the gradients of layers' outputs and of weights, by role and tensor."""
-        return {(role, name): found for role in GRADIENTS for name, found in self.of[role].items()}
+        return {(role, name): counts for role in GRADIENTS for name, counts in self.of[role].items()}
 
     def _judged_gradients(self) -> dict[tuple[str, str], Histogram]:
         """The gradients that advice is on; infinite ones only where every watched step was.
@@ -106,32 +108,32 @@ class Totals:
         Left out are weight gradients that are zero but for round-off, such as that of a key's bias: the softmax takes a
         common term of its arguments out.
         """
-        judged = {key: self._judged.get(key) or found for key, found in self.gradients().items()}
+        judged = {key: self._judged.get(key) or counts for key, counts in self.gradients().items()}
         largest: dict[str, float] = {}
-        for (role, name), found in judged.items():
+        for (role, name), counts in judged.items():
             if role == "weight_gradient":
                 layer = name.rpartition(".")[0]
-                largest[layer] = max(largest.get(layer, 0.0), _norm(found))
+                largest[layer] = max(largest.get(layer, 0.0), _norm(counts))
         return {
-            (role, name): found
-            for (role, name), found in judged.items()
+            (role, name): counts
+            for (role, name), counts in judged.items()
             if role != "weight_gradient"
-            or (name not in self.of_no_size and _norm(found) >= NO_SIZE * largest[name.rpartition(".")[0]])
+            or (name not in self.of_no_size and _norm(counts) >= NO_SIZE * largest[name.rpartition(".")[0]])
         }
 
     def advise_scale(self, **options: Any) -> ScaleAdvice:
         """`halfscope.advise_scale` of the gradients of layers and weights: the hardest step beside all together."""
         steps = {
-            gradient_name(*key): [self._hardest[key], found] if key in self._hardest else found
-            for key, found in self._judged_gradients().items()
+            gradient_name(*key): [self._hardest[key], counts] if key in self._hardest else counts
+            for key, counts in self._judged_gradients().items()
         }
         return advise_scale(steps, format=self.format, **options)
 
     def explore(self, title: str) -> Explorer:
         """The same gradients at any scale, all steps together."""
         data = ExplorerData(self.format)
-        for (role, name), found in self.gradients().items():
-            data.add(gradient_name(role, name), role, 0, found)
+        for (role, name), counts in self.gradients().items():
+            data.add(gradient_name(role, name), role, 0, counts)
         return Explorer(data, self.advise_scale(), title)
 
     def flushed_before(self, role: str, tensor: str) -> str | None:
