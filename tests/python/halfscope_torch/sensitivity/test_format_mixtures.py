@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,6 +14,8 @@ pytest.importorskip("scipy", reason="SciPy is not installed")
 from torch import nn
 
 from halfscope.torch import Sensitivity, emulate, sensitivity
+from halfscope.torch.sensitivity import mixture_search
+from halfscope.torch.sensitivity.mixture_trials import tried
 from json_schema import faults
 from scored_networks import Transformer, convolutions, plant, tokens
 
@@ -107,7 +110,55 @@ def test_the_fewest_bits_within_a_divergence(planted: Planted) -> None:
         before = chosen.bits
 
 
+class Trials:
+    """The mixtures that a search tries, with their KLs."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.each: list[tuple[dict[str, str], float]] = []
+
+        def noted(subject: Any, mixtures: Any, *others: Any) -> Any:
+            results = tried(subject, mixtures, *others)
+            self.each += [(dict(mixture), trial.mean) for mixture, trial in zip(mixtures, results)]
+            return results
+
+        monkeypatch.setattr(mixture_search, "tried", noted)
+
+    @property
+    def searched(self) -> list[tuple[dict[str, str], float]]:
+        """Up to the last mixture: the uniform formats behind it are tried beside the choice."""
+        last = max(at for at, (mixture, _) in enumerate(self.each) if len(set(mixture.values())) > 1)
+        return self.each[: last + 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_trial_within_a_divergence_has_fewer_bits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of different sizes, and limits that several of the tried mixtures meet."""
+    torch.manual_seed(seed)
+    widths = [int(width) for width in 32 * torch.randint(1, 5, (4,))]
+    model = nn.Sequential(*(layer for pair in pairwise(widths) for layer in (nn.Linear(*pair), nn.ReLU())))
+    found = sensitivity(model, list(torch.randn(4, 32, widths[0])), list(BLOCKS))
+    elements = {name: model[int(name)].weight.numel() for name in found.units}
+
+    def bits(mixture: dict[str, str]) -> float:
+        return sum(BITS[format] * elements[unit] for unit, format in mixture.items()) / sum(elements.values())
+
+    worst = sum(found.scores[unit, "mxfp4"].nats for unit in found.units)
+    several, every = 0, [dict(zip(found.units, formats)) for formats in product(BLOCKS, repeat=len(elements))]
+    kls = tried(found._subject, every)
+    for share in (0.7, 0.3, 0.1):
+        trials = Trials(monkeypatch)
+        chosen = found.choose(max_kl=share * worst)
+        within = {bits(mixture) for mixture, kl in trials.searched if kl <= share * worst}
+        assert bits(chosen.groups) == min(within)
+        several += len(within) > 1
+        fewest = min(bits(mixture) for mixture, kl in zip(every, kls) if kl.mean <= share * worst)
+        assert fewest <= chosen.bits <= 1.1 * fewest
+    assert several
+
+
 BLOCKS = {"mxfp4": (4, 32), "nvfp4": (4, 16), "mxfp6_e2m3": (6, 32), "mxfp8_e4m3": (8, 32)}  # bits, elements
+
+BITS = {format: bits + 8 / block for format, (bits, block) in BLOCKS.items()}  # with a share of a scale
 
 
 def stored(weight: Tensor, format: str) -> int:

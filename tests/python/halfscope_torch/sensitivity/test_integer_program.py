@@ -49,6 +49,23 @@ def test_no_mixture_within_the_limit() -> None:
     assert choices.solve(least) is not None and choices.solve(least - 1) is None
 
 
-def test_the_cheaper_of_equal_formats() -> None:
-    choices = Choices({"g": {"a": 0.25, "b": 0.25}}, {"g": {"a": 8.0, "b": 4.0}})
-    assert choices.solve(9.0) == {"g": "b"}
+def equal_choices(seed: int, on: str) -> Choices:
+    """Five groups whose formats have one of two numbers of what is least, so that many mixtures are equally good."""
+    random, groups = Random(seed), [f"g{at}" for at in range(5)]
+    equal = {group: {format: random.choice((1.0, 2.0)) for format in FORMATS} for group in groups}
+    limited = {group: {format: float(random.randint(1, 9)) for format in FORMATS} for group in groups}
+    return Choices(equal, limited) if on == "bits" else Choices(limited, equal)
+
+
+@pytest.mark.parametrize("on", ["bits", "nats"])
+def test_the_cheapest_of_equal_mixtures(on: str) -> None:
+    other = "nats" if on == "bits" else "bits"
+    for seed in range(40):
+        choices = equal_choices(seed, on)
+        every = every_mixture(choices)
+        limit = choices.total(Random(1000 + seed).choice(every), on)
+        within = [each for each in every if choices.total(each, on) <= limit]
+        best = min(choices.total(each, other) for each in within)
+        found = choices.solve(limit, on)
+        assert found is not None and choices.total(found, other) == best
+        assert choices.total(found, on) == min(choices.total(e, on) for e in within if choices.total(e, other) == best)
