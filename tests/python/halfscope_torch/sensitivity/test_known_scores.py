@@ -14,6 +14,7 @@ from halfscope.torch import sensitivity
 from halfscope.torch.sensitivity.mixture_trials import tried
 from halfscope.torch.sensitivity.operand_images import OperandFormat
 from scored_networks import Transformer, plant, tokens, two_layers
+from squared_errors import squared_errors
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -26,6 +27,8 @@ KNOWN = {
     "nvfp4": (1.774e-2, 1.833e-2, 1.729e-2, 1.737e-2),
     "mxfp4": (2.833e-2, 2.822e-2, 3.276e-2, 3.274e-2),
 }
+# Layer 1's form without the products of different channels, of 200 draws of the labels.
+DIAGONAL = {"mxfp8_e4m3": 1.501e-3, "mxfp6_e2m3": 1.688e-3, "nvfp4": 1.985e-2, "mxfp4": 3.076e-2}
 # Both layers together: KL, and the exact Gauss-Newton form with its cross term; then that term alone.
 TOGETHER = {
     "mxfp8_e4m3": (2.985e-3, 3.248e-3, 9.9e-5),
@@ -51,8 +54,9 @@ class ByHand:
         model, x = two_layers()
         first, second = model.one.weight.detach(), model.two.weight.detach()
         hidden = x @ first.t()
-        self.z = hidden.relu() @ second.t()
+        self.z, self.hidden, self.second = hidden.relu() @ second.t(), hidden, second
         first_error = rounded(x, format) @ rounded(first, format).t() - hidden
+        self.first_error = first_error
         second_error = rounded(hidden.relu(), format) @ rounded(second, format).t() - self.z
         self.moved = (hidden + first_error).relu() @ second.t(), self.z + second_error
         self.tangents = jvp(lambda h: h.relu() @ second.t(), (hidden,), (first_error,))[1], second_error
@@ -63,6 +67,13 @@ class ByHand:
         shares = self.z.double().softmax(-1)
         squares = (shares * tangent.double().square()).sum(-1) - (shares * tangent).sum(-1).square()
         return float(squares.mean()) / 2
+
+    @property
+    def diagonal(self) -> float:
+        """Expected squares of layer 1's gradient, of drawn labels, times squares of its error."""
+        shares, second = self.z.double().softmax(-1), self.second.double()
+        variances = shares @ second.square() - (shares @ second).square()
+        return float(((self.hidden > 0) * variances * self.first_error.double().square()).sum(-1).mean()) / 2
 
     @property
     def alone(self) -> tuple[float, float, float, float]:
@@ -78,6 +89,23 @@ class ByHand:
 @pytest.mark.parametrize("format", FORMATS)
 def test_kl_and_exact_form_of_two_layers(format: str) -> None:
     assert ByHand(format).alone == pytest.approx(KNOWN[format], rel=5e-4)
+
+
+def test_squares_element_by_element() -> None:
+    """The score that `sensitivity` is held against in the docs: its labels drawn here, 200 times."""
+    model, x = two_layers()
+    found = sensitivity(model, [x] * 200, FORMATS)
+    generator = torch.Generator().manual_seed(1)
+
+    def labelled(batch: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+        del batch
+        return output, torch.multinomial(output.detach().softmax(-1), 1, generator=generator).flatten()
+
+    drawn = squared_errors(found, labelled)
+    for format in FORMATS:
+        exact = ByHand(format).diagonal
+        assert exact == pytest.approx(DIAGONAL[format], rel=0.01)  # the draws' own error
+        assert drawn["one", format] == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -19,13 +19,11 @@ pytest.importorskip("scipy", reason="SciPy is not installed")
 from torch import nn
 
 from halfscope.torch import Sensitivity, sensitivity
-from halfscope.torch.sensitivity.gradient_pass import GradientPass
 from halfscope.torch.sensitivity.mixture_search import Search
 from halfscope.torch.sensitivity.mixture_trials import tried
-from halfscope.torch.sensitivity.product_calls import Exact, ProductCall
-from halfscope.torch.sensitivity.units import Unit
 from recording.source_tree import ROOT
 from small_llama import Layer, Llama, batches_of, text
+from squared_errors import squared_errors
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -87,23 +85,8 @@ def true_divergences(found: Sensitivity, batches: list[Tensor]) -> dict[tuple[st
     return dict(zip(keys, (trial.mean for trial in each)))
 
 
-def squares(found: Sensitivity) -> dict[tuple[str, str], float]:
-    """Sum over elements of g^2 dY^2, true labels, over twice the terms."""
-    subject, sums = found._subject, dict.fromkeys(found.scores, 0.0)
-
-    def look(unit: Unit, number: int, call: ProductCall, gradient: Tensor) -> None:
-        del number
-        exact = call.product(Exact())
-        for name, format in subject.formats.items():
-            sums[unit.name, name] += float(((call.product(format) - exact) * gradient).double().square().sum())
-
-    passing, terms = GradientPass(subject.calibration, subject.units, {}, look), 0
-    with subject.calibration.evaluating():
-        for batch in subject.calibration.batches:
-            output, labels = passing.output(batch), batch[:, 1:].flatten()
-            nn.functional.cross_entropy(output.flatten(0, 1), labels, reduction="sum").backward()
-            terms += len(labels)
-    return {key: value / (2 * terms) for key, value in sums.items()}
+def labelled(batch: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+    return output.flatten(0, 1), batch[:, 1:].flatten()
 
 
 def rank_correlation(pairs: list[tuple[float, float]]) -> float:
@@ -127,7 +110,7 @@ def mixture_of(found: Sensitivity, nats: Callable[[str, str], float], bits: floa
 def compared(network: Trained, budgets: tuple[float, ...]) -> dict[str, Any]:
     """Mean rank and median size of both scores, and KLs of mixtures on the judging batches by budget."""
     found = scored(network)
-    truth, theirs = true_divergences(found, network.truth), squares(found)
+    truth, theirs = true_divergences(found, network.truth), squared_errors(found, labelled)
     ours = {key: score.nats for key, score in found.scores.items()}
     told: dict[str, Any] = {}
     for name, scores in (("ours", ours), ("theirs", theirs)):
