@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 18> arm_keys{
 constexpr std::array<std::string_view, 6> metric_keys{
     "key", "name", "unit", "comparison", "lower_is_better", "digits"};
 constexpr int most_places = 999;
-constexpr std::array<std::string_view, 4> metrics_of_runs{"metric", "train_loss", "test_loss",
-                                                          "log_probability_gap"};
+constexpr std::array<std::string_view, 5> metrics_of_runs{"metric", "train_loss", "test_loss",
+                                                          "log_probability_gap", "kl_divergence"};
 
 /// One file's experiment, in the order in which its parts depend on each other.
 class Reader {

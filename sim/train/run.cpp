@@ -48,6 +48,7 @@ void add_gap(const LogProbabilityGap& gap, Json& summary) {
   summary["log_probability_gap"] = gap.rms;
   summary["log_probability_bias"] = gap.mean;
   summary["largest_log_probability_gap"] = gap.largest;
+  summary["kl_divergence"] = gap.divergence;
 }
 
 /// One run in progress.

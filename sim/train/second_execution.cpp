@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include <halfscope/core/error.hpp>
 #include <halfscope/kernel/cast/convert.hpp>
@@ -15,6 +17,28 @@
 #include "sim/train/recorded_keys.hpp"
 
 namespace halfscope {
+namespace {
+
+std::vector<double> log_probabilities(std::span<const float> logits) {
+  const auto largest = static_cast<double>(*std::ranges::max_element(logits));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  const double log_sum = std::log(sum);
+  std::vector<double> logs;
+  logs.reserve(logits.size());
+  for (const float logit : logits) logs.push_back(static_cast<double>(logit) - largest - log_sum);
+  return logs;
+}
+
+/// Kullback-Leibler divergence from a reference, in nats.
+double divergence(std::span<const double> reference, std::span<const double> other) {
+  double sum = 0;
+  for (std::size_t i = 0; i < reference.size(); ++i)
+    sum += std::exp(reference[i]) * (reference[i] - other[i]);
+  return sum;
+}
+
+}  // namespace
 
 PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionPolicy& own) {
   const std::size_t equals = std::min(text.find('='), text.size());
@@ -32,44 +56,39 @@ PrecisionPolicy parse_second_execution(const std::string& text, const PrecisionP
   return other;
 }
 
-void LogProbabilityGaps::add(const std::vector<double>& first, const std::vector<double>& second) {
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const double difference = first[i] - second[i];
+void LogProbabilityGaps::add(const LabelLogits& first, const LabelLogits& second) {
+  const std::size_t rows = first.labels.size(),
+                    classes = first.logits.size() / std::max<std::size_t>(rows, 1);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto logs_of = [&](const LabelLogits& execution) {
+      return log_probabilities(execution.logits.values().subspan(row * classes, classes));
+    };
+    const std::vector<double> ours = logs_of(first), theirs = logs_of(second);
+    const auto label = static_cast<std::size_t>(first.labels[row]);
+    const double difference = ours[label] - theirs[label];
     ++count_;
     sum_ += difference;
     squares_ += difference * difference;
     largest_ = std::max(largest_, std::fabs(difference));
+    divergence_ += divergence(theirs, ours);
   }
 }
 
 LogProbabilityGap LogProbabilityGaps::gap() const {
   const auto count = static_cast<double>(count_);
-  return {count_, std::sqrt(squares_ / count), sum_ / count, largest_};
+  return {count_, std::sqrt(squares_ / count), sum_ / count, largest_, divergence_ / count};
 }
 
-std::vector<double> label_log_probabilities(const Tape& tape, const BatchOutcome& outcome,
-                                            const Batch& batch) {
-  const std::size_t rows = batch.labels.size();
-  const Array logits =
-      outcome.predictions.empty() ? Array() : to_host_floats(tape.value(outcome.predictions[0]));
-  const std::span<const float> x = logits.values();
-  const std::size_t classes = rows == 0 ? 0 : x.size() / rows;
-  if (classes < 2 || classes * rows != x.size() || outcome.predictions.size() != 1) {
+LabelLogits label_logits(const Tape& tape, const BatchOutcome& outcome, const Batch& batch) {
+  const auto rows = std::ssize(batch.labels);
+  Array logits = outcome.predictions.empty() ? Array() : to_host_floats(tape.value(outcome.predictions[0]));
+  const std::int64_t classes = rows == 0 ? 0 : std::ssize(logits.values()) / rows;
+  if (classes < 2 || classes * rows != std::ssize(logits.values()) || outcome.predictions.size() != 1) {
     throw InvalidArgument(
         "second_execution compares probabilities of labels: the model predicts no row of logits for each "
         "label; choose a classifier or a language model");
   }
-  std::vector<double> found;
-  found.reserve(rows);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const std::span<const float> row = x.subspan(r * classes, classes);
-    const auto largest = static_cast<double>(*std::ranges::max_element(row));
-    double sum = 0;
-    for (const float logit : row) sum += std::exp(static_cast<double>(logit) - largest);
-    found.push_back(static_cast<double>(row[static_cast<std::size_t>(batch.labels[r])]) - largest -
-                    std::log(sum));
-  }
-  return found;
+  return {std::move(logits), batch.labels};
 }
 
 }  // namespace halfscope

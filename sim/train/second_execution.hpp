@@ -20,24 +20,30 @@ struct LogProbabilityGap {
   std::int64_t predictions = 0;
   double rms = 0;
   double mean = 0;
-  double largest = 0;  ///< magnitude
+  double largest = 0;     ///< magnitude
+  double divergence = 0;  ///< Kullback-Leibler, of the first execution from the second, mean over predictions
+};
+
+/// Logits of each label of a batch, in host memory.
+struct LabelLogits {
+  Array logits;  ///< (labels, classes)
+  std::vector<std::int32_t> labels{};
 };
 
 /// Sums differences prediction by prediction, in their order.
 class LogProbabilityGaps {
  public:
-  /// The numbers of predictions are equal.
-  void add(const std::vector<double>& first, const std::vector<double>& second);
+  /// Predictions of one batch in both executions.
+  void add(const LabelLogits& first, const LabelLogits& second);
   [[nodiscard]] LogProbabilityGap gap() const;
 
  private:
   std::int64_t count_ = 0;
-  double sum_ = 0, squares_ = 0, largest_ = 0;
+  double sum_ = 0, squares_ = 0, largest_ = 0, divergence_ = 0;
 };
 
-/// log p of each label, from the logits that `outcome` predicts with, in FP64. Throws InvalidArgument for a
-/// model whose prediction is not a row of logits for each label.
-[[nodiscard]] std::vector<double> label_log_probabilities(const Tape& tape, const BatchOutcome& outcome,
-                                                          const Batch& batch);
+/// The logits that `outcome` predicts the labels with. Throws InvalidArgument for a model whose prediction is
+/// not a row of logits for each label.
+[[nodiscard]] LabelLogits label_logits(const Tape& tape, const BatchOutcome& outcome, const Batch& batch);
 
 }  // namespace halfscope

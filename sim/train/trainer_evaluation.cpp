@@ -36,7 +36,7 @@ void Trainer::try_example() {
     Tape tape(caster_, Phase::evaluation);
     const Batch batch = read_batch(Split::test, first);
     const BatchOutcome outcome = model_.forward(tape, batch);
-    if (settings_.second) (void)label_log_probabilities(tape, outcome, batch);
+    if (settings_.second) (void)label_logits(tape, outcome, batch);
   }
   const std::int64_t segments = settings_.config.checkpoint_segments;
   const bool has_rules = !settings_.policy.rules.empty() || !settings_.own_operands.empty();
@@ -98,7 +98,7 @@ std::optional<LogProbabilityGap> Trainer::compare_executions() {
   const auto under = [&](Caster& caster, const Batch& batch) {
     Tape tape(caster, Phase::evaluation);
     const BatchOutcome outcome = model_.forward(tape, batch);
-    return label_log_probabilities(tape, outcome, batch);
+    return label_logits(tape, outcome, batch);
   };
   LogProbabilityGaps gaps;
   each_test_batch([&](const Batch& batch, double) { gaps.add(under(caster_, batch), under(second, batch)); });

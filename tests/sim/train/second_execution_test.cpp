@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/tape/tape.hpp"
@@ -28,35 +29,80 @@ LogProbabilityGap gap_of(const std::string& policy, const std::string& second) {
   return trainer.compare_executions().value();
 }
 
-TEST_CASE("log-probabilities of labels are those of their logits", "[executions]") {
+TEST_CASE("labels have the logits that a model predicts them with", "[executions]") {
   TrackerList nobody;
   Caster caster({}, 0, nobody);
   Tape tape(caster, Phase::evaluation);
-  const TensorRef logits =
-      tape.input("x", array_of({2, 3}, {0, std::log(2.0f), std::log(5.0f), 200, 0, -200}));
-  const Batch batch{.labels = {1, 1}};
-  const std::vector<double> found =
-      label_log_probabilities(tape, {.loss = logits, .predictions = {logits}}, batch);
-  CHECK(found[0] == Approx(std::log(0.25)));
-  CHECK(found[1] == Approx(-200));
+  const std::vector<float> values{0, 1, 2, 3, 4, 5};
+  const TensorRef logits = tape.input("x", array_of({2, 3}, values));
+  const Batch batch{.labels = {1, 2}};
+  const LabelLogits found = label_logits(tape, {.loss = logits, .predictions = {logits}}, batch);
+  CHECK(std::ranges::equal(found.logits.values(), values));
+  CHECK(found.labels == batch.labels);
   check_says(message_of<InvalidArgument>(
-                 [&] { (void)label_log_probabilities(tape, {.loss = logits, .predictions = {}}, batch); }),
+                 [&] { (void)label_logits(tape, {.loss = logits, .predictions = {}}, batch); }),
              {"second_execution", "no row of logits for each label"});
 }
 
-TEST_CASE("gaps are summed over all predictions", "[executions]") {
+/// Logits of shares, which differ from their logarithms by a number of each row.
+LabelLogits with_shares(const std::vector<std::vector<double>>& shares, std::vector<std::int32_t> labels) {
+  Array logits({std::ssize(shares), std::ssize(shares[0])});
+  float* to = logits.data();
+  for (std::size_t row = 0; row < shares.size(); ++row)
+    for (const double share : shares[row])
+      *to++ = static_cast<float>(std::log(share) + 10.0 * static_cast<double>(row) - 5);
+  return {std::move(logits), std::move(labels)};
+}
+
+TEST_CASE("gaps and the divergence are those of known shares, over all predictions", "[executions]") {
   LogProbabilityGaps gaps;
-  gaps.add({-1, -2}, {-1, -4});
-  gaps.add({-3}, {-2});
-  CHECK(gaps.gap().predictions == 3);
-  CHECK(gaps.gap().rms == Approx(std::sqrt(5.0 / 3)));
-  CHECK(gaps.gap().mean == Approx(1.0 / 3));
-  CHECK(gaps.gap().largest == 2);
+  gaps.add(with_shares({{0.25, 0.5, 0.25}, {0.125, 0.75, 0.125}}, {0, 1}),
+           with_shares({{0.5, 0.25, 0.25}, {0.25, 0.25, 0.5}}, {0, 1}));
+  gaps.add(with_shares({{0.9, 0.05, 0.05}}, {2}), with_shares({{0.9, 0.05, 0.05}}, {2}));
+  const LogProbabilityGap gap = gaps.gap();
+  const double first = -std::log(2.0), second = std::log(3.0);
+  CHECK(gap.predictions == 3);
+  CHECK(gap.mean == Approx((first + second) / 3).epsilon(1e-5));
+  CHECK(gap.rms == Approx(std::sqrt((first * first + second * second) / 3)).epsilon(1e-5));
+  CHECK(gap.largest == Approx(second).epsilon(1e-5));
+  // Shares of the second execution times logarithms of its ratio to the first.
+  const double one = 0.5 * std::log(2.0) - 0.25 * std::log(2.0);
+  const double two = 0.25 * std::log(2.0) - 0.25 * std::log(3.0) + 0.5 * std::log(4.0);
+  CHECK(gap.divergence == Approx((one + two) / 3).epsilon(1e-5));
+}
+
+TEST_CASE("logits far apart have a finite divergence", "[executions]") {
+  LogProbabilityGaps gaps;
+  gaps.add({array_of({1, 3}, {200, 0, -200}), {1}}, {array_of({1, 3}, {0, 0, 0}), {1}});
+  CHECK(gaps.gap().mean == Approx(std::log(3.0) - 200));
+  CHECK(gaps.gap().divergence == Approx(200 - std::log(3.0)));
+}
+
+TEST_CASE("the divergence of a small change is half of its variance", "[executions]") {
+  // logits z + t e: KL(z, z + t e) = t^2 Var(e) / 2 + O(t^3)
+  const std::vector<double> shares{0.1, 0.2, 0.3, 0.4}, change{1, -1, 0.5, 0.25};
+  const auto moved = [&](double t) {
+    Array logits({1, 4});
+    for (std::size_t i = 0; i < 4; ++i)
+      logits.data()[i] = static_cast<float>(std::log(shares[i]) + t * change[i]);
+    return LabelLogits{std::move(logits), {0}};
+  };
+  double mean = 0, square = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    mean += shares[i] * change[i];
+    square += shares[i] * change[i] * change[i];
+  }
+  for (const double t : {0.01, 0.02}) {
+    LogProbabilityGaps gaps;
+    gaps.add(moved(t), moved(0));
+    CHECK(gaps.gap().divergence == Approx(t * t * (square - mean * mean) / 2).epsilon(0.02));
+  }
 }
 
 TEST_CASE("an execution equals itself, and one in BF16 is eight times as far from FP32 as one in FP16",
           "[executions]") {
   CHECK(gap_of("bf16_mixed", "order=tensor_core(hopper)").largest == 0);
+  CHECK(gap_of("bf16_mixed", "order=tensor_core(hopper)").divergence == 0);
   CHECK(gap_of("fp32", "policy=fp32").largest == 0);
   const double bf16 = gap_of("bf16_mixed", "policy=fp32").rms, fp16 = gap_of("fp16_mixed", "policy=fp32").rms;
   CHECK(bf16 / fp16 > 5);
@@ -75,8 +121,10 @@ TEST_CASE("a training does not notice its second execution", "[executions][run]"
     return read_json(temporary.path() / name / "experiment/arm/seed0/summary.json");
   };
   CHECK(run_in(temporary.path() / "second", config) == expected);
-  CHECK_FALSE(summary_in("plain").contains("log_probability_gap"));
-  CHECK(summary_in("second").at("log_probability_gap").get<double>() > 0);
+  for (const char* key : {"log_probability_gap", "kl_divergence"}) {
+    CHECK_FALSE(summary_in("plain").contains(key));
+    CHECK(summary_in("second").at(key).get<double>() > 0);
+  }
   for (const std::int64_t stop : {9, 30}) {
     const RunFolder folder(temporary.path() / std::to_string(stop), {"experiment", "arm", 0});
     CHECK_THROWS_AS(run_training(parsed(config), small_dataset, folder, killed_at(stop)), Killed);
