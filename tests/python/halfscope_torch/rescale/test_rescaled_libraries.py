@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,25 +19,20 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 WORDS, WIDTH = 100, 32
 
 
-def t5(kind: str) -> nn.Module:
-    config = transformers.T5Config(
-        vocab_size=WORDS,
-        d_model=WIDTH,
-        d_kv=16,
-        d_ff=64,
-        num_layers=2,
-        num_heads=2,
-        feed_forward_proj=kind,
-        use_cache=False,
-    )
+def t5(kind: str, **sizes: int) -> nn.Module:
+    small = {"vocab_size": WORDS, "d_model": WIDTH, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
+    config = transformers.T5Config(**{**small, **sizes}, feed_forward_proj=kind, use_cache=False)
     return transformers.T5ForConditionalGeneration(config).eval()
 
 
-def gemma(is_tied: bool = False) -> nn.Module:
+def gemma(is_tied: bool = False, **sizes: int) -> nn.Module:
+    small = {
+        "hidden_size": WIDTH, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "head_dim": 16,
+    }  # fmt: skip
     config = transformers.GemmaConfig(
-        vocab_size=WORDS, hidden_size=WIDTH, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, use_cache=False, tie_word_embeddings=is_tied,
-    )  # fmt: skip
+        vocab_size=WORDS, **{**small, **sizes}, use_cache=False, tie_word_embeddings=is_tied
+    )
     return transformers.GemmaForCausalLM(config).eval()
 
 
@@ -66,9 +62,30 @@ PLANTED = {
 }  # fmt: skip
 
 
+# T5-small's own sizes, and two layers of Gemma-2B's.
+T5_SMALL = {"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
+GEMMA_2B = {"hidden_size": 2048, "intermediate_size": 16384, "num_attention_heads": 8, "head_dim": 256}
+LARGE = {
+    "t5 hidden": (lambda: t5("relu", **T5_SMALL), {"encoder.block.3.layer.1.DenseReluDense.wi": 2.0**22}),
+    "t5 residual": (lambda: t5("relu", **T5_SMALL), {"decoder.block.4.layer.2.DenseReluDense.wi": 2.0**12,
+                                                     "decoder.block.4.layer.2.DenseReluDense.wo": 2.0**12}),
+    "gemma gated": (lambda: gemma(**GEMMA_2B), PLANTED["gemma gated"][1]),
+    "gemma residual": (lambda: gemma(**GEMMA_2B), {"model.layers.1.mlp.down_proj": 2.0**15}),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_sizes_fit(name: str) -> None:
-    make, sizes = PLANTED[name]
+    check(name, *PLANTED[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_planted_sizes_of_whole_networks_fit(name: str) -> None:
+    check(name, *LARGE[name])
+
+
+def check(name: str, make: Callable[[], nn.Module], sizes: dict[str, float]) -> None:
     torch.manual_seed(0)
     model = make()
     with torch.no_grad():
