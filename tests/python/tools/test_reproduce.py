@@ -80,6 +80,7 @@ def test_the_program_knows_the_quick_set_and_the_data() -> None:
         "muon-loss-scale",
         "softmax-collapse",
         "two-executions",
+        "format-mixtures",
         "one-sided-rounding",
         "output-layer-accumulation",
         "quantizers",

@@ -15,13 +15,13 @@ def experiment_toml(
 ) -> str:
     """As `FormatMixture.experiment` has it; uniform: a format for all units, as an arm of its own."""
     names = _names(formats, layers)
-    rules = {MIXTURE: _rules({names[unit]: format for unit, format in formats.items()})}
+    rules = {MIXTURE: operand_rules({names[unit]: format for unit, format in formats.items()})}
     lines = [
         'summary = "a mixture of formats of layers, as sensitivity(...).choose(...) has it"',
         f"base = {json.dumps(base)}", 'baseline = "fp32"', 'varied = ["operands"]', "",
     ]  # fmt: skip
     if uniform is not None:
-        rules[UNIFORM] = _rules(dict.fromkeys(names.values(), uniform))
+        rules[UNIFORM] = operand_rules(dict.fromkeys(names.values(), uniform))
     arms = [f"[arm.{FP32}]", 'summary = "FP32"', ""]
     for arm, text in rules.items():
         summary = "the mixture" if arm == MIXTURE else f"{uniform.name if uniform else ''} for all of these layers"
@@ -47,6 +47,6 @@ def _names(formats: Mapping[str, OperandFormat], layers: Mapping[str, str] | Non
     return {unit: names[unit] for unit in formats}
 
 
-def _rules(formats: Mapping[str, OperandFormat]) -> str:
+def operand_rules(formats: Mapping[str, OperandFormat]) -> str:
     """Rules of the setting `operands`, a layer each."""
     return ", ".join(f"{format.rule}@{layer}" for layer, format in formats.items())
