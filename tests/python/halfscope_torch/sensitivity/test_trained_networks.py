@@ -44,10 +44,13 @@ class Trained:
 
 
 def trained(is_planted: bool, steps: int = 400) -> Trained:
-    """is_planted: an embedding's channel that is large before the training, and outliers behind a norm after it."""
+    """Trained in float64, so that two machines' sums lead to one network.
+
+    is_planted: an embedding's channel that is large before the training, and outliers behind a norm after it.
+    """
     letters = text()
     torch.manual_seed(1)
-    model = Llama(int(letters.max()) + 1)
+    model = Llama(int(letters.max()) + 1).double()
     if is_planted:
         with torch.no_grad():
             model.embed.weight[:, 7] = 8.0
@@ -56,6 +59,7 @@ def trained(is_planted: bool, steps: int = 400) -> Trained:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten()).backward()
         optimizer.step()
+    model = model.float()
     if is_planted:
         plant(model.layers[1])
     return Trained(model.eval(), *(batches_of(letters, *each) for each in ((4, 32, 11), (4, 32, 12), (6, 32, 13))))
