@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -180,6 +181,40 @@ def test_a_budget_of_bytes_is_of_codes_and_scales() -> None:
         assert chosen.groups == found.choose(bits=8 * budget / elements).groups
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_budget_of_time_goes_by_a_table_of_speeds(seed: int) -> None:
+    """A format of more bits may be the faster one, and the mixture's time is that of its products, one by one."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    formats = ["mxfp4", "nvfp4", "mxfp8_e4m3", "bf16"]
+    found = sensitivity(model, [torch.randn(16, 32)], formats)
+    speeds = {name: draw.choice([0.5, 1, 2, 3, 4]) for name in formats}
+    weights = {unit: model[int(unit)].weight.numel() for unit in found.units}
+    total = sum(weights.values())
+    stored_bits = {**BITS, "bf16": 16}
+    fastest, slowest = 1 / max(speeds.values()), 1 / min(speeds.values())
+    times = []
+    for part in (0.0, 0.3, 0.7, 1.0):
+        limit = fastest + part * (slowest - fastest)
+        chosen = found.choose(time=limit, speeds=speeds)
+        spent = sum(weights[unit] / speeds[format] for unit, format in chosen.formats.items()) / total
+        assert chosen.time == pytest.approx(spent) and spent <= limit * (1 + 1e-9)
+        bits = sum(weights[unit] * stored_bits[format] for unit, format in chosen.formats.items()) / total
+        assert chosen.bits == pytest.approx(bits)
+        assert f"{chosen.bits:.2f} bits and {chosen.time:.3g} of the time" in " ".join(str(chosen.report).split())
+        times.append(chosen.kl)
+    assert times[-1] <= min(times) * (1 + 1e-9)  # without a limit
+    fast = {name for name in formats if 1 / speeds[name] == fastest}
+    assert set(found.choose(time=fastest, speeds=speeds).formats.values()) <= fast
+
+
+def test_bits_alone_have_no_time() -> None:
+    torch.manual_seed(0)
+    found = sensitivity(nn.Sequential(nn.Linear(32, 10)), [torch.randn(16, 32)], ["nvfp4"])
+    assert found.choose(bits=5).time is None and "of the time" not in str(found.choose(bits=5).report)
+
+
 def test_few_sequences_do_not_tell() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 10))
@@ -246,7 +281,7 @@ def test_a_mixture_that_overflows_is_left() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "none": ({}, "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, and max_kl=0.01"),
+    "none": ({}, "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, max_kl=0.01, nats"),
     "both": ({"bits": 5, "max_kl": 1}, "choose: give one of "),
     "bits and bytes": ({"bits": 5, "bytes": 500}, "choose: give one of "),
     "zero": ({"bits": 0}, "choose: bits=0; give a positive number"),
@@ -255,6 +290,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "too few bits": ({"bits": 4}, "choose: bits=4: these formats take 4.25 or more; give bits=4.25"),
     "no bytes": ({"bytes": 0}, "choose: bytes=0; give a positive number"),
     "too few bytes": ({"bytes": 356}, "choose: bytes=356: these formats take 357 or more; give bytes=357"),
+    "time without speeds": ({"time": 0.5}, "choose: time= and speeds= go together"),
+    "speeds without time": ({"bits": 5, "speeds": {"nvfp4": 4}}, "choose: time= and speeds= go together"),
+    "a format without a speed": ({"time": 1, "speeds": {"nvfp4": 4}}, "choose: speeds: none for mxfp4"),
+    "no speed": ({"time": 1, "speeds": {"nvfp4": 4, "mxfp4": 0}}, "choose: speeds['mxfp4']=0; give a positive number"),
+    "too little time": (
+        {"time": 0.2, "speeds": {"nvfp4": 4, "mxfp4": 3}},
+        "choose: time=0.2: these formats take 0.25 or more; give time=0.25",
+    ),
     "too few nats": ({"max_kl": 1e-30}, "choose: max_kl=1e-30: no mixture of mxfp4, nvfp4 that was tried is within it"),
     "no held-out batch": ({"bits": 5, "held_out": []}, "choose: held_out has no batch"),
 }

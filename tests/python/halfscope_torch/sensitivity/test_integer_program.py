@@ -30,9 +30,9 @@ def every_mixture(choices: Choices) -> list[dict[str, str]]:
     return [dict(zip(choices.nats, each)) for each in product(*(choices.nats[group] for group in choices.nats))]
 
 
-@pytest.mark.parametrize("on", ["bits", "nats"])
+@pytest.mark.parametrize("on", ["prices", "nats"])
 def test_the_solution_is_the_best_of_all_mixtures(on: str) -> None:
-    other = "nats" if on == "bits" else "bits"
+    other = "nats" if on == "prices" else "prices"
     for seed in range(60):
         choices, random = random_choices(seed), Random(1000 + seed)
         every = every_mixture(choices)
@@ -45,7 +45,7 @@ def test_the_solution_is_the_best_of_all_mixtures(on: str) -> None:
 
 def test_no_mixture_within_the_limit() -> None:
     choices = random_choices(0)
-    least = min(choices.total(each, "bits") for each in every_mixture(choices))
+    least = min(choices.total(each, "prices") for each in every_mixture(choices))
     assert choices.solve(least) is not None and choices.solve(least - 1) is None
 
 
@@ -54,12 +54,12 @@ def equal_choices(seed: int, on: str) -> Choices:
     random, groups = Random(seed), [f"g{at}" for at in range(5)]
     equal = {group: {format: random.choice((1.0, 2.0)) for format in FORMATS} for group in groups}
     limited = {group: {format: float(random.randint(1, 9)) for format in FORMATS} for group in groups}
-    return Choices(equal, limited) if on == "bits" else Choices(limited, equal)
+    return Choices(equal, limited) if on == "prices" else Choices(limited, equal)
 
 
-@pytest.mark.parametrize("on", ["bits", "nats"])
+@pytest.mark.parametrize("on", ["prices", "nats"])
 def test_the_cheapest_of_equal_mixtures(on: str) -> None:
-    other = "nats" if on == "bits" else "bits"
+    other = "nats" if on == "prices" else "prices"
     for seed in range(40):
         choices = equal_choices(seed, on)
         every = every_mixture(choices)

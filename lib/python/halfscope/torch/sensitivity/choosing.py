@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from halfscope.torch.sensitivity.calibration import Calibration
@@ -17,37 +17,58 @@ from halfscope.torch.words import called, counted
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit on a mixture: one of the three."""
+    """The limit on a mixture: one of the first four."""
 
     bits: float | None = None  # per weight
     bytes: float | None = None  # all weights together
     max_kl: float | None = None  # nats per term of the loss
+    time: float | None = None  # products with weights, over their time at a speed of 1
+    speeds: Mapping[str, float] | None = None  # products, by format
 
-    def check(self) -> None:
-        """Raises ValueError for none, for two, and for a number that is not positive."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+    def check(self, formats: Iterable[str]) -> None:
+        """Raises ValueError for none, for two, for a number that is not positive, and for formats without a speed."""
+        given = {name: getattr(self, name) for name in ("bits", "bytes", "max_kl", "time")}
+        given = {name: value for name, value in given.items() if value is not None}
         if len(given) != 1:
             raise ValueError(
-                "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, and max_kl=0.01, nats per "
-                "term of the loss"
+                "choose: give one of bits=4.5, bits per weight, bytes=2**20, of all weights, max_kl=0.01, nats per "
+                "term of the loss, and time=0.4 with speeds={FORMAT: SPEED}"
             )
         ((name, value),) = given.items()
-        if not (isinstance(value, (int, float)) and 0 < value < math.inf):
-            raise ValueError(f"choose: {name}={value!r}; give a positive number")
+        _check_positive(name, value)
+        if (self.speeds is None) is (name == "time"):
+            raise ValueError("choose: time= and speeds= go together: time=0.4, speeds={'nvfp4': 4, 'bf16': 1}")
+        for format in formats if self.speeds is not None else ():
+            if format not in self.speeds:
+                raise ValueError(f"choose: speeds: none for {format}, which is one of the formats")
+            _check_positive(f"speeds[{format!r}]", self.speeds[format])
 
-    def bits_per_weight(self, elements: int) -> float | None:
+    def prices(self, subject: Subject) -> dict[str, float]:
+        """Price of a weight in each format: its bits, or its time."""
+        if self.speeds is None:
+            return {name: format.bits for name, format in subject.formats.items()}
+        return {name: 1 / self.speeds[name] for name in subject.formats}
+
+    def price_per_weight(self, elements: int) -> float | None:
         """None where the limit is on nats."""
-        return self.bits if self.bytes is None else 8 * self.bytes / elements
+        if self.bytes is not None:
+            return 8 * self.bytes / elements
+        return self.bits if self.time is None else self.time
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+        raise ValueError(f"choose: {name}={value!r}; give a positive number")
 
 
 def choose(subject: Subject, scores: Scores, limit: Limit, held_out: Iterable[Any] | None) -> FormatMixture:
     """As `Sensitivity.choose` has it."""
-    limit.check()
+    limit.check(subject.formats)
     others = None if held_out is None else subject.calibration.with_batches(held_out)
-    search = Search(subject, scores, _groups(subject, scores))
-    bits = limit.bits_per_weight(search.elements)
-    mixture = _within_nats(search, float(limit.max_kl or 0)) if bits is None else _within_bits(search, bits, limit)
-    evidence = _evidence(search, mixture, bits, others)
+    search = Search(subject, scores, _groups(subject, scores), limit.prices(subject))
+    price = limit.price_per_weight(search.elements)
+    mixture = _within_nats(search, float(limit.max_kl or 0)) if price is None else _within_price(search, price, limit)
+    evidence = _evidence(search, mixture, price, others)
     if not math.isfinite(evidence.calibration[MIXTURE].mean):
         raise ValueError(
             "choose: the mixture is not finite on the calibration batches; leave out formats of few exponents"
@@ -69,11 +90,11 @@ def _groups(subject: Subject, scores: Scores) -> tuple[str, ...]:
     return found
 
 
-def _within_bits(search: Search, bits: float, limit: Limit) -> dict[str, str]:
+def _within_price(search: Search, price: float, limit: Limit) -> dict[str, str]:
     """limit: as given, for the error."""
-    mixture = search.within_bits(bits)
+    mixture = search.within_price(price)
     if mixture is None:
-        fewest = sum(min(formats.values()) for formats in search.predicted().bits.values())
+        fewest = sum(min(formats.values()) for formats in search.predicted().prices.values())
         raise ValueError(f"choose: {_too_little(limit, fewest, search.elements)}")
     return mixture
 
@@ -82,6 +103,9 @@ def _too_little(limit: Limit, fewest: float, elements: int) -> str:
     if limit.bytes is not None:
         least = math.ceil(fewest / 8)
         return f"bytes={limit.bytes:.10g}: these formats take {least} or more; give bytes={least}"
+    if limit.time is not None:
+        least = f"{math.ceil(1e3 * fewest / elements) / 1e3:g}"
+        return f"time={limit.time:g}: these formats take {least} or more; give time={least}"
     each = f"{fewest / elements:.2f}"
     return f"bits={limit.bits:g}: these formats take {each} or more; give bits={each}"
 
@@ -96,12 +120,14 @@ def _within_nats(search: Search, max_kl: float) -> dict[str, str]:
     return mixture
 
 
-def _evidence(search: Search, mixture: dict[str, str], bits: float | None, held_out: Calibration | None) -> Evidence:
+def _evidence(search: Search, mixture: dict[str, str], price: float | None, held_out: Calibration | None) -> Evidence:
     """Trials of the mixture, and of each format for all units."""
-    subject, own = search.subject, search.predicted().total(mixture, "bits") / search.elements
+    subject, own = search.subject, search.predicted().total(mixture, "prices") / search.elements
+    own_bits = sum(subject.formats[format].bits * subject.elements(group) for group, format in mixture.items())
     uniform = [name for name in subject.formats if all((group, name) in search.scores for group in search.groups)]
     names = {MIXTURE: mixture, **{name: dict.fromkeys(search.groups, name) for name in uniform}}
     calibration = dict(zip(names, search.trial(*names.values())))
     outside = None if held_out is None else dict(zip(names, tried(subject, list(names.values()), held_out)))
-    known = {MIXTURE: own, **{name: subject.formats[name].bits for name in uniform}}
-    return Evidence(known, max(own, bits or 0), calibration, outside, subject.seed)
+    bits = {MIXTURE: own_bits / search.elements, **{name: subject.formats[name].bits for name in uniform}}
+    prices = {MIXTURE: own, **{name: search.prices[name] for name in uniform}}
+    return Evidence(bits, prices, max(own, price or 0), calibration, outside, subject.seed)

@@ -31,7 +31,8 @@ class Evidence:
     """Trials by name, of uniform formats and of the mixture, on the calibration batches and on held-out ones."""
 
     bits: Mapping[str, float]
-    limit: float  # bits of the uniform formats that the mixture is held against
+    prices: Mapping[str, float]  # bits or time of a weight: the limit is on these
+    limit: float  # price of the uniform formats that the mixture is held against
     calibration: Mapping[str, Tried]
     held_out: Mapping[str, Tried] | None
     seed: int
@@ -43,7 +44,7 @@ class Evidence:
 
     def best_uniform(self) -> str | None:
         """The uniform format within the limit that has the least KL."""
-        known = [name for name in self.judged if name != MIXTURE and self.bits[name] <= self.limit + 1e-9]
+        known = [name for name in self.judged if name != MIXTURE and self.prices[name] <= self.limit + 1e-9]
         return min(known, key=lambda name: self.judged[name].mean, default=None)
 
     def gain(self) -> tuple[float, float]:
@@ -71,6 +72,12 @@ class FormatMixture(Reported):
     def bits(self) -> float:
         """Bits per weight of the units that have a format, scales included."""
         return self._evidence.bits[MIXTURE]
+
+    @property
+    def time(self) -> float | None:
+        """Time of the products with these weights over that at a speed of 1; None without a table of speeds."""
+        evidence = self._evidence
+        return None if evidence.prices == evidence.bits else evidence.prices[MIXTURE]
 
     @property
     def bytes(self) -> int:
@@ -145,9 +152,9 @@ class FormatMixture(Reported):
 
     def _mixture(self, uniform: str | None) -> Finding:
         kept = self._evidence.judged
-        why = f"{kept[MIXTURE].mean:.3g} nats per term from FP32 at {self.bits:.2f} bits"
+        why = f"{kept[MIXTURE].mean:.3g} nats per term from FP32 at {self._price_words(MIXTURE)}"
         if uniform is not None:
-            why += f"; {uniform} for all units has {kept[uniform].mean:.3g} at {self._evidence.bits[uniform]:g} bits"
+            why += f"; {uniform} for all units has {kept[uniform].mean:.3g} at {self._price_words(uniform)}"
         if self._has_static(self.formats):
             change = "Quantize the units so, with the calibrated scales where they are static:"
             return Finding("mixture", change, why, self._sure(uniform), self.formats)
@@ -159,8 +166,8 @@ class FormatMixture(Reported):
         formats = dict.fromkeys(self.formats, uniform)
         relation = "is as good as" if self.is_better_than_uniform is False else "is not told from"
         why = (
-            f"{kept[uniform].mean:.3g} nats per term from FP32 at {self._evidence.bits[uniform]:g} bits {relation} "
-            f"the mixture's {kept[MIXTURE].mean:.3g} at {self.bits:.2f} bits "
+            f"{kept[uniform].mean:.3g} nats per term from FP32 at {self._price_words(uniform)} {relation} "
+            f"the mixture's {kept[MIXTURE].mean:.3g} at {self._price_words(MIXTURE)} "
             f"({'.formats' if self._has_static(self.formats) else '.exceptions'})"
         )
         if self._has_static(formats):
@@ -168,6 +175,11 @@ class FormatMixture(Reported):
             return Finding("uniform", change, why, self._sure(uniform), formats)
         change = f'Use {uniform} for all units: emulate(model, "fp32", exceptions=exceptions) with'
         return Finding("uniform", change, why, self._sure(uniform), exceptions_of(self._subject, formats))
+
+    def _price_words(self, name: str) -> str:
+        """4.25 bits; with a table of speeds the time too."""
+        bits = f"{self._evidence.bits[name]:{'.2f' if name == MIXTURE else 'g'}} bits"
+        return bits if self.time is None else f"{bits} and {self._evidence.prices[name]:.3g} of the time"
 
     @staticmethod
     def _has_static(formats: Mapping[str, Any]) -> bool:

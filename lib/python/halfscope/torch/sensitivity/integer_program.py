@@ -1,4 +1,4 @@
-"""Integer program of a mixture: one format for each group, under a limit on bits or on nats."""
+"""Integer program of a mixture: one format for each group, under a limit on prices, as bits, or on nats."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ SCALE = 1e3  # the largest number of a row; the solver's tolerances are absolute
 
 @dataclass(frozen=True)
 class Choices:
-    """By group, its formats with their nats, and with their bits times elements."""
+    """By group, its formats with their nats, and with their prices: bits, or time, of all its elements."""
 
     nats: Mapping[str, Mapping[str, float]]
-    bits: Mapping[str, Mapping[str, float]]
+    prices: Mapping[str, Mapping[str, float]]
 
-    def solve(self, limit: float, on: str = "bits") -> dict[str, str] | None:
+    def solve(self, limit: float, on: str = "prices") -> dict[str, str] | None:
         """The format of each group whose sum of the other number is least; None where none is within the limit.
 
-        on: "bits" or "nats", which of the two the limit is on. Raises ImportError without SciPy.
+        on: "prices" or "nats", which of the two the limit is on. Raises ImportError without SciPy.
         """
         keys = [(group, format) for group, formats in self.nats.items() for format in formats]
-        rows = {name: _row(getattr(self, name), keys) for name in ("nats", "bits")}
-        other = "nats" if on == "bits" else "bits"
+        rows = {name: _row(getattr(self, name), keys) for name in ("nats", "prices")}
+        other = "nats" if on == "prices" else "prices"
         chosen = _solved(rows[other], rows[on], limit, _one_of_each(keys))
         return None if chosen is None else dict(key for key, is_in in zip(keys, chosen) if is_in > 0.5)
 
     def total(self, mixture: Mapping[str, str], of: str) -> float:
-        """Sum of a mixture's nats or bits."""
+        """Sum of a mixture's nats or prices."""
         numbers = getattr(self, of)
         return float(sum(numbers[group][format] for group, format in mixture.items()))
 

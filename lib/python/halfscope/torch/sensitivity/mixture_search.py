@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -25,12 +25,16 @@ class Search:
     subject: Subject
     scores: Scores
     groups: tuple[str, ...]  # that are given a format
+    prices: Mapping[str, float] = field(default_factory=dict)  # an element's, by format; its bits unless given
     trials: int = 0
     rounds: int = 0  # times that scores were taken beside a mixture
     _known: dict[tuple[tuple[str, str], ...], Tried] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.prices = self.prices or {name: format.bits for name, format in self.subject.formats.items()}
+
     def choices(self, nats: Callable[[str, str], float]) -> Choices:
-        """Formats of each group that are finite there, with their bits."""
+        """Formats of each group that are finite there, with their prices."""
         formats = {
             group: [format for format in self.subject.formats if (group, format) in self.scores]
             for group in self.groups
@@ -38,7 +42,7 @@ class Search:
         return Choices(
             {group: {format: nats(group, format) for format in own} for group, own in formats.items()},
             {
-                group: {format: self.subject.formats[format].bits * self.subject.elements(group) for format in own}
+                group: {format: self.prices[format] * self.subject.elements(group) for format in own}
                 for group, own in formats.items()
             },
         )
@@ -60,9 +64,9 @@ class Search:
         self._known.update(zip(fresh, tried(self.subject, list(fresh.values())) if fresh else []))
         return [self._known[key] for key in keys]
 
-    def within_bits(self, bits: float) -> dict[str, str] | None:
-        """The best mixture of at most so many bits per element; None where no mixture has so few."""
-        limit = bits * self.elements
+    def within_price(self, price: float) -> dict[str, str] | None:
+        """The best mixture of at most such a price per element; None where no mixture has so small a one."""
+        limit = price * self.elements
         mixture = self.predicted().solve(limit)
         if mixture is None:
             return None
@@ -84,9 +88,9 @@ class Search:
             kl = self.trial(mixture)[0].mean
             found += [mixture] if kl <= most else []
             limit *= min(max(most / kl if kl > 0 else 2.0, 0.25), 2.0)
-        best = choices.solve(self.elements * max(each.bits for each in self.subject.formats.values()))
+        best = choices.solve(self.elements * max(self.prices.values()))
         found += [best] if not found and best is not None and self.trial(best)[0].mean <= most else []
-        return min(found, key=lambda mixture: choices.total(mixture, "bits"), default=None)
+        return min(found, key=lambda mixture: choices.total(mixture, "prices"), default=None)
 
     def _kept(self, mixture: dict[str, str], other: dict[str, str] | None) -> dict[str, str] | None:
         """Another mixture whose trial has less KL."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from halfscope.reporting import Finding, Report, Reported
@@ -64,6 +64,8 @@ class Sensitivity(Reported):
         *,
         bytes: float | None = None,
         max_kl: float | None = None,
+        time: float | None = None,
+        speeds: Mapping[str, float] | None = None,
         held_out: Iterable[Any] | None = None,
     ) -> FormatMixture:
         """The format of each unit with the least KL from FP32 under a limit, as exceptions of `emulate`.
@@ -73,13 +75,15 @@ class Sensitivity(Reported):
             it; a change is kept if the trial's KL falls on the calibration batches.
         bytes: of the weights of all units instead, scales of blocks included.
         max_kl: nats per term of the loss instead; the fewest bits whose trial is within them.
-        held_out: other batches, which judge the mixture and uniform formats of no more bits; without them the
+        time: of the products with the units' weights instead, over their time at a speed of 1, as 0.4. A product's time
+            is the number of its weights over the speed of its format, which `speeds` tells: {"nvfp4": 4, "bf16": 1}.
+        held_out: other batches, which judge the mixture and uniform formats of no more bits, or time; without them the
             calibration batches do.
 
         Embeddings stay FP32, and are not in the budget: `emulate` has no rule for them. Raises ValueError for a limit
         that no mixture meets; ImportError without SciPy.
         """
-        return choose(self._subject, self.scores, Limit(bits, bytes, max_kl), held_out)
+        return choose(self._subject, self.scores, Limit(bits, bytes, max_kl, time, speeds), held_out)
 
     def outlier_channels(self, format: str | None = None) -> OutlierChannels:
         """For each operand the channel with the largest maximum, and what it costs the others in a format.
