@@ -47,12 +47,13 @@ nb::object read_tensor(const std::string& path, const TensorFile& file, std::siz
     const nb::gil_scoped_release release;
     file.read_row_major(index, {values.get(), static_cast<std::size_t>(tensor.elements)});
   }
-  try {
-    return to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
-  } catch (const std::bad_cast&) {
+  const nb::object array =
+      to_array(std::move(values), {tensor.shape.begin(), tensor.shape.end()}, nb::none());
+  // With more axes than NumPy has it makes an array of one object, without axes.
+  if (nb::cast<std::size_t>(array.attr("ndim")) != tensor.shape.size())
     throw InvalidArgument(fmt::format("{}: tensor '{}': NumPy has no arrays of shape {}", printable(path),
                                       escaped(tensor.name), to_string(tensor.shape)));
-  }
+  return array;
 }
 
 /// A list of blocks as JSON has it.

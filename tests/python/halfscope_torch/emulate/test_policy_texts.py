@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
 from exported_training import ROOT
 from halfscope import _core
 from halfscope.torch.policy import ROLES, TENSOR_ROLES, Policy
