@@ -10,7 +10,7 @@ from halfscope.torch.doctor.nested_tensors import tensors_in
 from halfscope.torch.tensors.host_memory import bytes_on_host, refuse_shortage
 
 _OF_PASS = 3  # copies of the trained weights, as gradients, that a search holds at once
-_OF_STEP, _OF_QUICK_STEP = 5, 4  # copies of these weights and of their optimizer's state
+_OF_STEP, _OF_QUICK_STEP = 5, 3  # copies of these weights and of their optimizer's state
 _INSTEAD = (
     'look at one block: halfscope.torch.capture(model, NAME, "dump.safetensors") in the training, then '
     'check_blocks(CHECKPOINT, "dump.safetensors")'
