@@ -198,7 +198,8 @@ class Reader {
 
   /// Baselines are checked after all arms: the file may have an arm below the ones that are compared with it.
   void check_baselines(const Experiment* base) const {
-    for (const auto& [entry, name] : baselines_) file_.at(entry, [&] { (void)arm_named(name, base); });
+    for (const auto& baseline : baselines_)
+      file_.at(baseline.first, [&] { (void)arm_named(baseline.second, base); });
   }
 
   /// An arm per value, which stands for {} in the arm's name, summary and baseline.
