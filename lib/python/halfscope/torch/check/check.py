@@ -18,7 +18,7 @@ from halfscope.torch.check.own_steps import run_twice
 from halfscope.torch.check.subject import Subject, subject_of
 from halfscope.torch.check.tried_remedies import ROUND_OFF, SCALE, UNHEALED, examine, findings_of, is_healed
 from halfscope.torch.doctor.needed_memory import refuse_without_memory
-from halfscope.torch.doctor.progress import Progress, checked_seconds
+from halfscope.torch.doctor.progress import Progress, check_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.findings.finding import in_percent
 from halfscope.torch.words import counted, number
@@ -55,11 +55,11 @@ def check(
     Raises TypeError for a model, a loss or an optimizer that is none, ValueError for an unknown format and for
     negative seconds, MemoryError where the machine has not the memory that any search takes.
     """
+    check_seconds(seconds, "check")
     subject = subject_of(model, loss, optimizer, format)
-    refuse_without_memory("check", model)  # whether the step updates is not known yet
-    course = _Course(subject, Progress(checked_seconds(seconds, "check")))
     try:
-        return course.report()
+        refuse_without_memory("check", model)  # whether the step updates is not known yet
+        return _Course(subject, Progress(seconds)).report()
     finally:
         subject.closure.restore()
 

@@ -15,7 +15,7 @@ from halfscope.torch.diagnose.observed import observed
 from halfscope.torch.doctor.chosen_modules import chosen_modules
 from halfscope.torch.doctor.find_remedy import find_remedy, program_of, searched_format
 from halfscope.torch.doctor.needed_memory import refuse_without_memory
-from halfscope.torch.doctor.progress import Progress, checked_seconds
+from halfscope.torch.doctor.progress import Progress, check_seconds
 from halfscope.torch.doctor.report import Diagnosis
 from halfscope.torch.emulate.arithmetic.attention import parse_attention
 from halfscope.torch.emulate.emulation import check_model
@@ -71,6 +71,7 @@ def diagnose(
         name = type(loss_or_step).__name__
         raise TypeError(f"diagnose: loss_or_step is of type {name}; give a function that computes it")
     check_model(model, "diagnose")
+    check_seconds(seconds, "diagnose")
     parse_attention(attention)
     trainee = Trainee(model, optimizers_of(optimizer, "diagnose"))
     is_searched = searched_format(format) is not None and order is None and attention == "fused"
@@ -81,7 +82,7 @@ def diagnose(
     refuse_without_memory("diagnose", model, trainee.optimizers, quick)
     program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
     program.only = None if only is None else chosen_modules(model, only)
-    progress = Progress(checked_seconds(seconds, "diagnose"))
+    progress = Progress(seconds)
     report = find_remedy(program, progress, quick)
     if quick or only is not None or report.is_stopped:
         return report

@@ -15,11 +15,10 @@ _QUIET, _EVERY = 5.0, 10.0  # seconds before the first line, and between lines t
 _LAST = 4  # runs by whose time that of the next one is known
 
 
-def checked_seconds(seconds: float, door: str) -> float:
-    """The seconds that a person gives a search. Raises ValueError, in the name of the door, where none can be meant."""
+def check_seconds(seconds: float, door: str) -> None:
+    """Raises ValueError, in the name of the door, for seconds of a search that nobody can mean."""
     if not seconds >= 0:
         raise ValueError(f"{door}: seconds={seconds}; give 0 or more")
-    return seconds
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from halfscope.reporting import Finding, Report
 from halfscope.torch.check.check import check
-from halfscope.torch.doctor.progress import checked_seconds
+from halfscope.torch.doctor.progress import check_seconds
 from halfscope.torch.one_block.block_dump import read_dump
 from halfscope.torch.one_block.checkpoint import Checkpoint
 from halfscope.torch.one_block.loaded_block import block_of
@@ -40,7 +40,7 @@ def check_blocks(
     Raises ValueError for a folder that holds no checkpoint or no dump, an unknown format and negative seconds,
     ImportError without the package transformers. A dump that does not fit is a finding.
     """
-    checked_seconds(seconds, "check_blocks")
+    check_seconds(seconds, "check_blocks")
     begun, opened = time.monotonic(), Checkpoint(Path(checkpoint))
     given = _by_name(dumps)
     found: dict[str, Report | ValueError] = {}

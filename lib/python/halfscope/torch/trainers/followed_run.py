@@ -13,7 +13,7 @@ import torch
 
 from halfscope.reporting import Report
 from halfscope.torch.check.check import check
-from halfscope.torch.doctor.progress import checked_seconds
+from halfscope.torch.doctor.progress import check_seconds
 from halfscope.torch.watch.watch import Watch, watch
 
 BATCH_FILE = "halfscope-batch.pt"
@@ -32,7 +32,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.every < 1:
             raise ValueError(f"trainers: every={self.every}; give 1 or more steps")
-        checked_seconds(self.seconds, "trainers")
+        check_seconds(self.seconds, "trainers")
 
 
 @dataclass(frozen=True)
