@@ -46,16 +46,12 @@ def told(about: Examination, course: Course) -> Diagnosis:
     elif course.is_unhealed or not findings:
         findings.append(_cause_alone(about, course, harm))
     notes = tuple(
-        filter(None, [_only_words(about), beyond_range(about.program), _autocast_words(about), *_of_script(about)])
+        filter(None, [_only_words(about), beyond_range(about.program), _autocast_words(about), refused(about.program)])
     )
     return Diagnosis(
         findings=tuple(findings), about=extent(about), alarms=tuple(about.alarms), notes=notes, spread=spread,
         runs=about.program.runs, types=of_two_types(about),
     )  # fmt: skip
-
-
-def _of_script(about: Examination) -> tuple[str, str]:
-    return types_words(about), refused(about.program)
 
 
 def _spread_words(about: Examination, harm: str) -> str:
@@ -229,12 +225,6 @@ def of_two_types(about: Examination) -> Finding | None:
     )
     sure = "seen in the run: a cast in the script, or a tensor that it makes, is FP32; no change was tried"
     return Finding("types", f"give {calls} operands of one type", why, sure, **placed(places[0]))
-
-
-def types_words(about: Examination) -> str:
-    """That finding as a sentence."""
-    finding = of_two_types(about)
-    return "" if finding is None else f"{finding.change[0].upper()}{finding.change[1:]}: {finding.why}."
 
 
 def refused(program: Program) -> str:

@@ -16,7 +16,6 @@ from halfscope.torch.doctor.advice_words import (
     other_decisions,
     refused,
     told,
-    types_words,
     undecided,
 )
 from halfscope.torch.doctor.diagnosing import Course
@@ -82,7 +81,7 @@ def _examined(about: Examination) -> Diagnosis:
     about.look()
     if not about.alarms:
         decisions = "" if about.quick else other_decisions(about)
-        notes = tuple(filter(None, [healthy(about), decisions, types_words(about), refused(program)]))
+        notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
         return Diagnosis(about=extent(about), notes=notes, runs=program.runs, types=of_two_types(about))
     if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")

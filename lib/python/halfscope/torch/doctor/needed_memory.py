@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 
 from halfscope.torch.doctor.nested_tensors import tensors_in
-from halfscope.torch.tensors.host_memory import bytes_on_host, refuse_shortage
+from halfscope.torch.tensors.host_memory import bytes_on_host, refuse_shortage, trained_bytes
 
 _OF_PASS = 3  # copies of the trained weights, as gradients, that a search holds at once
 _OF_STEP, _OF_QUICK_STEP = 5, 3  # copies of these weights and of their optimizer's state
@@ -24,7 +24,7 @@ def refuse_without_memory(
 
     optimizers: whose `step` the search runs.
     """
-    weights = bytes_on_host(weight for weight in model.parameters() if weight.requires_grad)
+    weights = trained_bytes(model)
     given = list(optimizers)
     state = sum(bytes_on_host(tensors_in(dict(optimizer.state))) for optimizer in given)
     of_step = (_OF_QUICK_STEP if quick else _OF_STEP) * (weights + state)

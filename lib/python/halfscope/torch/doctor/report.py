@@ -32,7 +32,7 @@ class Diagnosis(Report):
 
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
     round-off that no line explains. is_stopped: whether Ctrl-C ended the search. untried: a sentence on what there was
-    no time for. types: calls that PyTorch refuses in 16 bits, which `notes` have as a sentence.
+    no time for. types: calls that PyTorch refuses in 16 bits.
     """
 
     kind: str = "diagnose"
@@ -52,7 +52,13 @@ class Diagnosis(Report):
 
     @property
     def verdict(self) -> Verdict:
-        return Verdict("\n\n".join(filter(None, [*map(str, self.findings), self.spread, *self.notes, self.untried])))
+        parts = [*map(str, self.findings), self.spread, *self.notes, self._types_words, self.untried]
+        return Verdict("\n\n".join(filter(None, parts)))
+
+    @property
+    def _types_words(self) -> str:
+        told = self.types
+        return "" if told is None else f"{told.change[0].upper()}{told.change[1:]}: {told.why}."
 
     @property
     def fault(self) -> Fault | None:
