@@ -222,24 +222,23 @@ class Emulation(Reported):
         """Roundings in words: casts by role, the first overflow, lost updates. A call prints it."""
         options = self._options
         about = left_out_words(self._trainee.model, options.compare_steps, options.restarts)
-        return Report("emulate", self._findings(), about, self._words())
+        overflow = self._finding()
+        told = [] if overflow is None else [overflow]
+        lost = lost_update_findings(self._policy, self._found.book)
+        text = "\n\n".join([*(wrapped(str(each)) for each in (*told, *lost)), self._words(is_told=bool(told))])
+        return Report("emulate", (*told, *lost), about, text)
 
-    def _findings(self) -> tuple[Finding, ...]:
-        """Changes to make: for the first overflow, then for lost updates."""
-        first = self._finding()
-        return (*(() if first is None else (first,)), *lost_update_findings(self._policy, self._found.book))
-
-    def _words(self) -> str:
-        finding, found = self._finding(), self._found
+    def _words(self, is_told: bool) -> str:
+        """is_told: whether a finding has the first overflow."""
+        found = self._found
         text = report_text(
-            self._policy, found.book, found.tally.steps, found.totals.stalled.values(), is_told=finding is not None
-        )
+            self._policy, found.book, found.tally.steps, found.totals.stalled.values(), is_told=is_told
+        )  # fmt: skip
         words = "" if found.wire is None else found.wire.words()
         zeros = [] if found.zeros is None else found.zeros.words()
         left = f"The policy leaves the head ({', '.join(self._heads)}) as it was." if self._heads else ""
         operands = [*self.operands().words(), left, without_rule_words(found.without_rule)]
-        text = " ".join(filter(None, [text, *operands, *found.tally.scaler.words(), words, *zeros]))
-        return "\n\n".join([*(wrapped(str(each)) for each in self._findings()), text])
+        return " ".join(filter(None, [text, *operands, *found.tally.scaler.words(), words, *zeros]))
 
     def _finding(self) -> Finding | None:
         """Finding on the first overflow: what to change, and why."""
