@@ -68,7 +68,7 @@ def choose(subject: Subject, scores: Scores, limit: Limit, held_out: Iterable[An
     search = Search(subject, scores, _groups(subject, scores), limit.prices(subject))
     price = limit.price_per_weight(search.elements)
     mixture = _within_nats(search, float(limit.max_kl or 0)) if price is None else _within_price(search, price, limit)
-    evidence = _evidence(search, mixture, price, others)
+    evidence = _evidence(search, mixture, limit, others)
     if not math.isfinite(evidence.calibration[MIXTURE].mean):
         raise ValueError(
             "choose: the mixture is not finite on the calibration batches; leave out formats of few exponents"
@@ -120,14 +120,15 @@ def _within_nats(search: Search, max_kl: float) -> dict[str, str]:
     return mixture
 
 
-def _evidence(search: Search, mixture: dict[str, str], price: float | None, held_out: Calibration | None) -> Evidence:
+def _evidence(search: Search, mixture: dict[str, str], limit: Limit, held_out: Calibration | None) -> Evidence:
     """Trials of the mixture, and of each format for all units."""
     subject, own = search.subject, search.predicted().total(mixture, "prices") / search.elements
-    own_bits = sum(subject.formats[format].bits * subject.elements(group) for group, format in mixture.items())
     uniform = [name for name in subject.formats if all((group, name) in search.scores for group in search.groups)]
     names = {MIXTURE: mixture, **{name: dict.fromkeys(search.groups, name) for name in uniform}}
     calibration = dict(zip(names, search.trial(*names.values())))
     outside = None if held_out is None else dict(zip(names, tried(subject, list(names.values()), held_out)))
-    bits = {MIXTURE: own_bits / search.elements, **{name: subject.formats[name].bits for name in uniform}}
-    prices = {MIXTURE: own, **{name: search.prices[name] for name in uniform}}
-    return Evidence(bits, prices, max(own, price or 0), calibration, outside, subject.seed)
+    own_bits = subject.bits(mixture) / search.elements
+    bits = {MIXTURE: own_bits, **{name: subject.formats[name].bits for name in uniform}}
+    times = None if limit.speeds is None else {MIXTURE: own, **{name: search.prices[name] for name in uniform}}
+    most = max(own, limit.price_per_weight(search.elements) or 0)
+    return Evidence(bits, times, most, calibration, outside, subject.seed)

@@ -31,8 +31,8 @@ class Evidence:
     """Trials by name, of uniform formats and of the mixture, on the calibration batches and on held-out ones."""
 
     bits: Mapping[str, float]
-    prices: Mapping[str, float]  # bits or time of a weight: the limit is on these
-    limit: float  # price of the uniform formats that the mixture is held against
+    times: Mapping[str, float] | None  # with a table of speeds, which the limit is on then
+    limit: float  # bits, or time, of the uniform formats that the mixture is held against
     calibration: Mapping[str, Tried]
     held_out: Mapping[str, Tried] | None
     seed: int
@@ -44,7 +44,8 @@ class Evidence:
 
     def best_uniform(self) -> str | None:
         """The uniform format within the limit that has the least KL."""
-        known = [name for name in self.judged if name != MIXTURE and self.prices[name] <= self.limit + 1e-9]
+        prices = self.bits if self.times is None else self.times
+        known = [name for name in self.judged if name != MIXTURE and prices[name] <= self.limit + 1e-9]
         return min(known, key=lambda name: self.judged[name].mean, default=None)
 
     def gain(self) -> tuple[float, float]:
@@ -76,15 +77,13 @@ class FormatMixture(Reported):
     @property
     def time(self) -> float | None:
         """Time of the products with these weights over that at a speed of 1; None without a table of speeds."""
-        evidence = self._evidence
-        return None if evidence.prices == evidence.bits else evidence.prices[MIXTURE]
+        times = self._evidence.times
+        return None if times is None else times[MIXTURE]
 
     @property
     def bytes(self) -> int:
         """Bytes of the weights of the units that have a format, scales of whole blocks included."""
-        subject = self._subject
-        bits = (subject.formats[format].bits * subject.elements(group) for group, format in self.groups.items())
-        return math.ceil(math.fsum(bits) / 8)
+        return math.ceil(self._subject.bits(self.groups) / 8)
 
     @property
     def kl(self) -> float:
@@ -179,7 +178,8 @@ class FormatMixture(Reported):
     def _price_words(self, name: str) -> str:
         """4.25 bits; with a table of speeds the time too."""
         bits = f"{self._evidence.bits[name]:{'.2f' if name == MIXTURE else 'g'}} bits"
-        return bits if self.time is None else f"{bits} and {self._evidence.prices[name]:.3g} of the time"
+        times = self._evidence.times
+        return bits if times is None else f"{bits} and {times[name]:.3g} of the time"
 
     @staticmethod
     def _has_static(formats: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,10 @@ class Subject:
     def elements(self, group: str) -> int:
         """Elements of the weights of a group's units."""
         return sum(self.units.by_name[unit].elements for unit in self.groups[group])
+
+    def bits(self, mixture: Mapping[str, str]) -> float:
+        """Bits of the weights of groups in their formats, scales included."""
+        return math.fsum(self.formats[format].bits * self.elements(group) for group, format in mixture.items())
 
     def group_of(self, unit: str) -> str:
         """The name of a unit's group."""
