@@ -10,15 +10,13 @@
 namespace halfscope {
 namespace {
 
-constexpr std::size_t rows_at_once = 64;
+constexpr std::int64_t rows_at_once = 64;
 
 void add_rows(std::span<const float> values, std::size_t length, std::span<double> sums) {
-  const std::size_t pieces = (sums.size() + rows_at_once - 1) / rows_at_once;
-  parallel_for(static_cast<std::int64_t>(pieces), [&](std::int64_t piece) noexcept {
-    const std::size_t first = static_cast<std::size_t>(piece) * rows_at_once;
-    const std::size_t end = std::min(first + rows_at_once, sums.size());
+  parallel_for_ranges(std::ssize(sums), rows_at_once, [&](std::int64_t first, std::int64_t count) noexcept {
     dispatch_isa([&]<Isa isa>() {
-      for (std::size_t row = first; row < end; ++row)
+      for (auto row = static_cast<std::size_t>(first), end = row + static_cast<std::size_t>(count); row < end;
+           ++row)
         sums[row] = row_magnitude_isa<isa>(values.data() + row * length, length);
     });
   });

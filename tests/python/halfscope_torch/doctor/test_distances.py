@@ -38,13 +38,13 @@ def test_sums_are_those_of_numpy(seed: int) -> None:
     with numpy.errstate(invalid="ignore"):
         square = numpy.sum((one[finite] - other[finite]) ** 2)
         differences = numpy.abs(one - other)[finite & numpy.isfinite(one)]
-        product = numpy.sum(one[finite] * other[finite])
+        products = one[finite] * other[finite]
     sums = distance_sums(found, expected)
     assert sums.squared_error == pytest.approx(square, rel=1e-12, nan_ok=True)
     assert sums.squared_size == pytest.approx(numpy.sum(other[finite] ** 2), rel=1e-12)
     assert sums.squared_found == pytest.approx(numpy.sum(one[finite] ** 2), rel=1e-12, nan_ok=True)
     if numpy.isfinite(one[finite]).all():
-        assert sums.product == pytest.approx(product, rel=1e-12, abs=1e-12 * numpy.abs(one * other)[finite].sum())
+        assert sums.product == pytest.approx(products.sum(), rel=1e-12, abs=1e-12 * numpy.abs(products).sum())
     assert sums.largest_error == max(differences, default=0.0)
     same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))
     assert sums.strayed == numpy.sum(~finite & ~same)

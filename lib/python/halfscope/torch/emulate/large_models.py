@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import torch
 
-from halfscope.torch.tensors.host_memory import bytes_on_host, refuse_shortage
+from halfscope.torch.tensors.host_memory import refuse_shortage, trained_bytes
 from halfscope.torch.words import listed
 
 _STEPS = frozenset({1, 10, 100, 1000})
@@ -37,9 +37,8 @@ def left_out_words(model: torch.nn.Module, compared: frozenset[int], restarts: b
 
 def refuse_without_memory(model: torch.nn.Module, compared: frozenset[int]) -> None:
     """Raises MemoryError where copies of the weights that every step has are more than is free."""
-    weights = bytes_on_host(weight for weight in model.parameters() if weight.requires_grad)
     instead = "give compare_steps=()" if compared else "emulate one block: halfscope.torch.load_block(CHECKPOINT, NAME)"
-    refuse_shortage("emulate", (_COMPARED if compared else _PLAIN) * weights, instead)
+    refuse_shortage("emulate", (_COMPARED if compared else _PLAIN) * trained_bytes(model), instead)
 
 
 def _size(model: torch.nn.Module) -> int:

@@ -36,6 +36,11 @@ def bytes_on_host(tensors: Iterable[torch.Tensor]) -> int:
     return sum(each.nbytes for each in tensors if each.device.type == "cpu" and type(each) in ORDINARY)
 
 
+def trained_bytes(model: torch.nn.Module) -> int:
+    """Bytes of the weights that a training changes, in this machine's memory."""
+    return bytes_on_host(weight for weight in model.parameters() if weight.requires_grad)
+
+
 def refuse_shortage(door: str, needed: int, instead: str) -> None:
     """needed: bytes beside the model, at least. instead: what to type.
 

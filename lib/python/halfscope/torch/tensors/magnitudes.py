@@ -15,19 +15,14 @@ def magnitude_sums(tensor: torch.Tensor, axis: int | None) -> torch.Tensor:
 
     A matrix that is turned is read where it lies. Raises Unreadable for a tensor whose elements are in no memory.
     """
-    near = dense(tensor.abs() if tensor.is_complex() else tensor).to("cpu", torch.float32)
     if axis is None:
-        return _summed(near.contiguous(), 1, near.numel(), 1).sum()
-    if not near.is_contiguous() and near.mT.is_contiguous():
+        return magnitude_sums(torch.atleast_1d(tensor), -1).sum()
+    near = dense(tensor.abs() if tensor.is_complex() else tensor).to("cpu", torch.float32)
+    if near.dim() > 1 and not near.is_contiguous() and near.mT.is_contiguous():
         near, axis = near.mT, -3 - axis
     near = near.contiguous()
-    behind = near.shape[-1] if axis == -2 else 1
-    shape = [*near.shape[:axis], *near.shape[axis:][1:]]
-    return _summed(near, math.prod(near.shape[:axis]), near.shape[axis], behind).reshape(shape)
-
-
-def _summed(near: torch.Tensor, outer: int, summed: int, inner: int) -> torch.Tensor:
-    sums = torch.empty(outer * inner, dtype=torch.float64)
-    values = near.data_ptr(), near.numel(), "f32"
-    _core.magnitude_sums(values, (outer, summed, inner), (sums.data_ptr(), sums.numel(), "f64"))
+    outer, summed, inner = near.shape[:axis], near.shape[axis], near.shape[axis:][1:]
+    sums = torch.empty([*outer, *inner], dtype=torch.float64)
+    extents = math.prod(outer), summed, math.prod(inner)
+    _core.magnitude_sums((near.data_ptr(), near.numel(), "f32"), extents, (sums.data_ptr(), sums.numel(), "f64"))
     return sums
