@@ -21,8 +21,7 @@ const Experiment* built_in(std::string_view name) {
 /// Whether a definition may compare with it: an arm of the experiment or of its base.
 bool is_comparable(const Experiment& experiment, const std::string& arm) {
   const Experiment* base = built_in(experiment.base);
-  return std::ranges::find(experiment.arms, arm, &Arm::name) != experiment.arms.end() ||
-         (base != nullptr && std::ranges::find(base->arms, arm, &Arm::name) != base->arms.end());
+  return experiment.has_arm(arm) || (base != nullptr && base->has_arm(arm));
 }
 
 }  // namespace
@@ -47,7 +46,7 @@ std::optional<Experiment> with_earlier_arms(const Experiment& experiment,
   Experiment whole = experiment;
   if (std::filesystem::exists(folder / definition_file)) {
     for (const Arm& arm : read_experiment_file(folder / definition_file, known_names()).arms) {
-      if (std::ranges::find(whole.arms, arm.name, &Arm::name) == whole.arms.end()) whole.arms.push_back(arm);
+      if (!whole.has_arm(arm.name)) whole.arms.push_back(arm);
     }
   }
   // Earlier arms may be compared with one of an earlier base's, which is not in the folder either.

@@ -80,6 +80,7 @@ struct Experiment {
   std::vector<Sentence> verdict{};          ///< compares the arms in words; empty: no verdict
   std::vector<std::string> verdict_arms{};  ///< arms that claim and verdict are about; empty: all
 
+  [[nodiscard]] bool has_arm(std::string_view arm_name) const;
   /// The arm called `name`; throws InvalidArgument with the nearest name where there is none.
   [[nodiscard]] const Arm& arm(std::string_view arm_name) const;
 };

@@ -226,8 +226,7 @@ class Reader {
 
   /// An arm of this file, as far as it is read, or one of the base.
   [[nodiscard]] const Arm& arm_named(const std::string& name, const Experiment* base) const {
-    const auto own = std::ranges::find(experiment_.arms, name, &Arm::name);
-    return own != experiment_.arms.end() || base == nullptr ? experiment_.arm(name) : base->arm(name);
+    return experiment_.has_arm(name) || base == nullptr ? experiment_.arm(name) : base->arm(name);
   }
 
   void start_like(Arm& arm, const std::string& name, const Experiment* base) const {
@@ -266,7 +265,7 @@ class Reader {
     names("quick_arms", experiment_.quick_arms);
     names("full_arms", experiment_.full_arms);
     std::string& source = experiment_.predicts_from;
-    if (std::ranges::find(experiment_.arms, source, &Arm::name) == experiment_.arms.end()) source.clear();
+    if (!experiment_.has_arm(source)) source.clear();
     with_entry("predicts_from",
                [&](const TomlEntry& entry) { source = experiment_.arm(file_.text(entry)).name; });
   }

@@ -87,7 +87,7 @@ void check_folder_name(std::string_view kind, std::string_view name) {
 
 void add_arm(Experiment& experiment, Arm arm) {
   check_folder_name("arm", arm.name);
-  if (std::ranges::find(experiment.arms, arm.name, &Arm::name) != experiment.arms.end())
+  if (experiment.has_arm(arm.name))
     throw InvalidArgument(fmt::format("arm {}: {} has an arm of that name; choose another", arm.name,
                                       experiment.name.empty() ? "the experiment" : experiment.name));
   Arm added = resolved(experiment, arm);
