@@ -116,9 +116,9 @@ def check(
     """
     if format not in TYPES:
         raise ValueError(f"onnx check: format {format!r}; give one of {', '.join(TYPES)}")
-    loaded, functions = loaded_model(model)
+    loaded, is_inlined = loaded_model(model)
     given, words = inputs_of(loaded, inputs)
-    words += _INLINED * bool(functions)
+    words += _INLINED * is_inlined
     graphs = Graphs(loaded)
     try:
         runs = Runs(graphs, given, format, 2.0 ** -Format.of(format).precision)

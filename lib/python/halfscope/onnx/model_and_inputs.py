@@ -19,13 +19,13 @@ _FREE_EXTENT = 2  # an axis without a size in random inputs
 _MOST_BYTES = 2**31 - 1  # protobuf's limit, for one message
 
 
-def loaded_model(model: Any) -> tuple[onnx.ModelProto, int]:
-    """The model with its external data, and how many functions of its own were inlined: their nodes are the graph's.
+def loaded_model(model: Any) -> tuple[onnx.ModelProto, bool]:
+    """The model with its external data; and whether functions of its own were inlined, whose nodes are the graph's.
 
     Raises ValueError for what is no whole model, TypeError for another type.
     """
     whole = _whole_model(model)
-    return (inline_local_functions(whole) if whole.functions else whole), len(whole.functions)
+    return (inline_local_functions(whole), True) if whole.functions else (whole, False)
 
 
 def _whole_model(model: Any) -> onnx.ModelProto:
