@@ -38,7 +38,9 @@ class Limit:
         _check_positive(name, value)
         if (self.speeds is None) is (name == "time"):
             raise ValueError("choose: time= and speeds= go together: time=0.4, speeds={'nvfp4': 4, 'bf16': 1}")
-        for format in formats if self.speeds is not None else ():
+        if self.speeds is None:
+            return
+        for format in formats:
             if format not in self.speeds:
                 raise ValueError(f"choose: speeds: none for {format}, which is one of the formats")
             _check_positive(f"speeds[{format!r}]", self.speeds[format])
@@ -101,8 +103,8 @@ def _within_price(search: Search, price: float, limit: Limit) -> dict[str, str]:
 
 def _too_little(limit: Limit, fewest: float, elements: int) -> str:
     if limit.bytes is not None:
-        least = math.ceil(fewest / 8)
-        return f"bytes={limit.bytes:.10g}: these formats take {least} or more; give bytes={least}"
+        size = math.ceil(fewest / 8)
+        return f"bytes={limit.bytes:.10g}: these formats take {size} or more; give bytes={size}"
     if limit.time is not None:
         least = f"{math.ceil(1e3 * fewest / elements) / 1e3:g}"
         return f"time={limit.time:g}: these formats take {least} or more; give time={least}"
