@@ -1,8 +1,6 @@
 // Looks experiments up in the table, in files and in folders of results.
 #include "experiments/cli/experiment_source.hpp"
 
-#include <algorithm>
-
 #include <halfscope/io/file.hpp>
 
 #include "experiments/cli/experiment_table.hpp"
@@ -11,12 +9,6 @@
 
 namespace halfscope {
 namespace {
-
-const Experiment* built_in(std::string_view name) {
-  const std::vector<Experiment>& table = experiment_table();
-  const auto found = std::ranges::find(table, name, &Experiment::name);
-  return found == table.end() ? nullptr : &*found;
-}
 
 /// Whether a definition may compare with it: an arm of the experiment or of its base.
 bool is_comparable(const Experiment& experiment, const std::string& arm) {
@@ -28,7 +20,7 @@ bool is_comparable(const Experiment& experiment, const std::string& arm) {
 
 Experiment find_experiment(const std::string& name_or_file) {
   if (name_or_file.ends_with(".toml")) return read_experiment_file(name_or_file, known_names());
-  return find_in_table("experiment", name_or_file, experiment_table());
+  return built_in_experiment(name_or_file);
 }
 
 Experiment with_arms(Experiment experiment, const std::vector<std::string>& arms) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include <halfscope/core/escape.hpp>
@@ -31,10 +32,9 @@ struct Results {
   fs::path folder;
 };
 
-std::size_t place_in_table(const Results& results) {
-  const auto& table = experiment_table();
-  return static_cast<std::size_t>(std::ranges::find(table, results.experiment.name, &Experiment::name) -
-                                  table.begin());
+int place_in_table(const Results& results) {
+  const Experiment* known = built_in(results.experiment.name);
+  return known == nullptr ? std::numeric_limits<int>::max() : known->place;
 }
 
 /// Results in `folder` or in the folders DIR/<experiment> of it: built-in experiments in the order of their

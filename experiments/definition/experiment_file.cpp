@@ -60,7 +60,8 @@ class Reader {
   const Experiment* read_base() {
     const Experiment* base = nullptr;
     with_entry("base", [&](const TomlEntry& entry) {
-      base = &find_in_table("experiment", file_.text(entry), known_.builtin);
+      if (known_.base == nullptr) throw InvalidArgument("base: a built-in experiment has none");
+      base = &known_.base(file_.text(entry));
       experiment_ = *base;
       experiment_.base = base->name;
       experiment_.place = 0;

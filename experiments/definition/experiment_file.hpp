@@ -15,7 +15,8 @@ inline constexpr const char* definition_file = "experiment.toml";
 
 /// Names that a file may use and that are defined elsewhere.
 struct KnownNames {
-  std::span<const Experiment> builtin{};         ///< for `base`
+  /// The experiment of a `base`; throws InvalidArgument for another name. Null: a file stands by itself.
+  const Experiment& (*base)(std::string_view name) = nullptr;
   std::span<const std::string_view> analyses{};  ///< for `analyses`, and in a verdict
   std::span<const std::string_view> columns{};   ///< columns of the table of arms in a verdict
 };
