@@ -14,7 +14,7 @@ import torch
 from halfscope.torch.private import caller
 
 _TORCH = str(Path(torch.__file__).parent)
-_OWN = str(Path(__file__).parent.parent)  # halfscope.torch
+_OWN = str(Path(__file__).parents[2]) + os.sep  # halfscope
 _LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
 # Libraries elsewhere, such as a distribution's beside an environment's.
 _FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
@@ -71,7 +71,7 @@ def current_site() -> Site | None:
 
 @cache
 def is_own(file: str) -> bool:
-    """Whether a file belongs to PyTorch or to halfscope.torch."""
+    """Whether a file belongs to PyTorch or to halfscope."""
     return file.startswith((_TORCH, _OWN))
 
 
