@@ -54,7 +54,8 @@ def diagnose(
         or "autocast_bf16": as within torch.autocast. A closure that asks for 16 bits itself is run as it asks. A policy
         as `emulate` has them, or a format of blocks: emulated once beside FP32, since the search does not compute it.
     optimizer: where `loss_or_step` calls its `step`.
-    scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's.
+    scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's, and
+        above 1 the smaller scale is told that a gradient scaler falls to.
     order: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
     attention: scaled_dot_product_attention as `emulate` has it: "math" rounds the scores; emulated as a policy is.
     quick: three runs of the step: whether it is healthy, and the first call that is not finite.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from halfscope.torch.doctor.calls import Kept
 from halfscope.torch.doctor.examination import Examination, OutOfTime
+from halfscope.torch.doctor.failures import is_finite
 from halfscope.torch.doctor.outcomes import FROM_OUTSIDE
 from halfscope.torch.doctor.program import Run, Trial
 from halfscope.torch.doctor.regions import Region, groups_of, shortest_region, shortest_span
@@ -16,7 +17,7 @@ from halfscope.torch.doctor.transformations.candidate import Candidate, Group
 from halfscope.torch.doctor.transformations.fp32_calls import edits_of
 from halfscope.torch.doctor.transformations.table import FAMILIES, SURE, Family
 from halfscope.torch.doctor.typing_edits import Edit
-from halfscope.torch.words import listed
+from halfscope.torch.words import counted, listed
 
 _SCALES = tuple(2.0**power for power in (8, 12, 16, 20, 24))
 _REGION, _REMEDIES, _IN_FP32 = "the calls that FP32 heals", "remedies", "state in FP32"
@@ -80,6 +81,8 @@ class Course:
     def _search(self) -> None:
         if self.about.program.only is not None:
             self._search_chosen()
+            return
+        if self._is_overflow_of_scaled_gradients() and self._smaller_scale():
             return
         if not self.is_only_amplified and self._is_of_gradients() and self._scale():
             return
@@ -204,6 +207,11 @@ class Course:
         finite = all(alarm.reason != "not finite" for alarm in self.about.alarms)
         return finite and groups <= {"gradient", "gradients", "change"} and groups != {"change"}
 
+    def _is_overflow_of_scaled_gradients(self) -> bool:
+        """Whether gradients, and what follows from them, are all that is not finite, above a loss scale of 1."""
+        bad = {alarm.distance.group for alarm in self.about.alarms if alarm.reason == "not finite"}
+        return self.about.program.scale > 1 and bool(bad) and bad <= {"gradient", "gradients", "change"}
+
     @property
     def is_only_amplified(self) -> bool:
         """Amplified round-off, and changes of state and gradients that follow from it."""
@@ -243,11 +251,36 @@ class Course:
                 continue
             self.tried += 1
             if self.about.heals(candidate.trial):
-                log2 = int(math.log2(scale))
-                words = f"use a loss scale: torch.amp.GradScaler(init_scale=2.0**{log2})"
+                words = f"use a loss scale: torch.amp.GradScaler(init_scale={_typed(scale)})"
                 self.remedies.append(self._remedy(replace(candidate, words=words), ()))
                 return True
         return False
+
+    def _smaller_scale(self) -> bool:
+        """Whether the first scale heals the step that a gradient scaler comes to by halves; none below 1 is tried."""
+        self._begin("loss scales")
+        least, most = 1, int(math.log2(self.about.program.scale))
+        while least <= most:  # by halves over the number of skipped steps
+            middle = (least + most) // 2
+            self.tried += 1
+            run = self.about.run(Trial(scale=self._halved(middle)))
+            if run is not None and is_finite(run.outcome):
+                most = middle - 1
+            else:
+                least = middle + 1
+        scale = self._halved(least)
+        if scale < 1 or not self.about.heals(Trial(scale=scale)):
+            return False
+        skipped = counted(least, "skipped step")
+        words = (
+            f"use a smaller loss scale: torch.amp.GradScaler(init_scale={_typed(scale)}); one that begins at "
+            f"{_typed(self.about.program.scale)} falls to it by itself, after {skipped}"
+        )
+        self.remedies.append(self._remedy(Candidate("loss scale", words, Trial(scale=scale)), ()))
+        return True
+
+    def _halved(self, times: int) -> float:
+        return self.about.program.scale / 2.0**times
 
     def _state(self, base: Trial) -> Candidate:
         """FP32 for the state that an update changes, by name if these are buffers alone."""
@@ -272,6 +305,12 @@ class Course:
     def _is_of_state(self) -> bool:
         """Whether all that is wrong is how much a step changed weights, buffers or tensors from outside."""
         return {alarm.distance.group for alarm in self.about.alarms} == {"change"}
+
+
+def _typed(scale: float) -> str:
+    """A power of two as a person types it, another number as it is."""
+    mantissa, exponent = math.frexp(scale)
+    return f"2.0**{exponent - 1}" if mantissa == 0.5 else f"{scale:g}"
 
 
 _KEEP_STATE = "keep weights, buffers and the optimizer's state in FP32: model.float(), and torch.autocast around it"

@@ -23,7 +23,7 @@ from halfscope.torch.doctor.outcomes import Ending, Outcome, loss_in, outcome_of
 from halfscope.torch.doctor.rounding_mode import Rounder, RoundingMode
 from halfscope.torch.doctor.storage_kinds import Numbers
 from halfscope.torch.doctor.watched_modules import watched_modules, watched_updates
-from halfscope.torch.private import checkpoints_called_directly, storage_key, without_modes
+from halfscope.torch.private import checkpoints_called_directly, storage_key, without_function_modes, without_modes
 from halfscope.torch.tensors.storages import covers_storage
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -160,8 +160,9 @@ class Program:
         loss = loss_in(result)
         if loss is not None and loss.requires_grad and all(weight.grad is None for weight in self._weights.values()):
             total = loss if loss.dim() == 0 else loss.sum()
-            scale = self._scale(trial)
-            (total if scale == 1 else total * scale).backward()
+            with without_function_modes():  # the scale is no call of the script's; a gradient scaler's product is FP32
+                gradient = torch.full_like(total, self._scale(trial))
+            total.backward(gradient)
         return loss
 
     def _answer(self, trial: Trial) -> torch.dtype | None:
