@@ -169,4 +169,6 @@ class _Course:
 
     def _healthy_words(self) -> str:
         part = "step" if self._subject.reaches_weights else "forward pass"
-        return f"the {part} in {self._subject.format.label} is FP32's but for round-off."
+        text = f"the {part} in {self._subject.format.label} is FP32's but for round-off."
+        unjudged = "" if self._found is None else self._found.unjudged
+        return f"{text} No verdict on {unjudged}." if unjudged else text

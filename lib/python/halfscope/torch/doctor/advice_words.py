@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from halfscope.reporting import Finding
 from halfscope.torch.doctor.calls import Kept
@@ -12,7 +13,7 @@ from halfscope.torch.doctor.failures import HEALED, Alarm
 from halfscope.torch.doctor.ill_before import beyond_range
 from halfscope.torch.doctor.limits import limit_words
 from halfscope.torch.doctor.local_causes import causes_of
-from halfscope.torch.doctor.outcomes import changed_decisions, distances
+from halfscope.torch.doctor.outcomes import Distance, changed_decisions, distances
 from halfscope.torch.doctor.program import TYPES, Program, Trial
 from halfscope.torch.doctor.report import Advice, Diagnosis, alarm_words, placed, shown_name
 from halfscope.torch.doctor.source_text import CallPlace
@@ -21,6 +22,7 @@ from halfscope.torch.doctor.ties import tie_words
 from halfscope.torch.words import counted, listed, number
 
 _DEEP = 4  # ancestors of a call that are looked at for a cause
+_MOST = {"number": HEALED.numbers, "gradients": HEALED.gradients}  # error that a remedy may leave
 
 
 def told(about: Examination, course: Course) -> Diagnosis:
@@ -189,21 +191,48 @@ def _autocast_words(about: Examination) -> str:
 
 
 def healthy(about: Examination) -> str:
-    outcome, exact = about.narrow.outcome, about.exact.outcome
-    parts = ["Healthy: every result"]
-    parts += [number(outcome.gradients, "gradient")] if outcome.gradients else []
+    """The verdict on a step without an alarm."""
+    outcome, exact, lost = about.narrow.outcome, about.exact.outcome, unjudged(about)
+    parts = ["every other result" if lost else "every result"]
+    is_judged = all(each.group != "gradients" for each in lost)
+    parts += [number(outcome.gradients, "gradient")] if outcome.gradients and is_judged else []
     decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
     parts += [counted(decisions, "decision")] if decisions else []
     text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off"
-    return f"{text}{_large_round_off(about)}."
+    if lost:
+        return f"No verdict on {unjudged_words(about)}. {text[0].upper()}{text[1:]}."
+    return f"Healthy: {text}{_large_round_off(about)}."
+
+
+def unjudged(about: Examination) -> list[Distance]:
+    """Results far from FP32's that are nothing but round-off in FP32 too, so that no error tells anything."""
+    return [each for each in _far(about) if about.floor.is_noise(each)]
+
+
+def unjudged_words(about: Examination) -> str:
+    """Results without a verdict, as the rest of a sentence; empty where each has one."""
+    lost = unjudged(about)
+    if not lost:
+        return ""
+    names = listed(shown_name(each.name) for each in lost)
+    noise = max(about.floor.errors_of_fp32[each.group, each.name] for each in lost)
+    size = f"is {100 * noise:.3g} % of it" if noise < inf else "is all of it"
+    return (
+        f"{names}: in FP32 too round-off {size}, as where large numbers cancel, or where it would be 0 without "
+        "round-off; compare it with the step in float64"
+    )
+
+
+def _far(about: Examination) -> list[Distance]:
+    """Results, and all gradients together, of a step without an alarm that are farther off than a remedy may leave."""
+    every = distances(about.narrow.outcome, about.exact.outcome)
+    return [each for each in every if each.group in _MOST and each.error > _MOST[each.group]]
 
 
 def _large_round_off(about: Examination) -> str:
     """A clause on the farthest number of a healthy step, where round-off is more than a remedy may leave."""
-    most = {"number": HEALED.numbers, "gradients": HEALED.gradients}
-    every = [each for each in distances(about.narrow.outcome, about.exact.outcome) if each.group in most]
-    far = max(every, key=lambda each: each.error / most[each.group], default=None)
-    if far is None or far.error <= most[far.group]:
+    far = max(_far(about), key=lambda each: each.error / _MOST[each.group], default=None)
+    if far is None:
         return ""
     noise = about.floor.of(far)
     return (

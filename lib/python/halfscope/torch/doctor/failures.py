@@ -13,6 +13,7 @@ from halfscope.torch.doctor.source_text import CallPlace
 from halfscope.torch.tensors.elements import all_finite
 
 _ITSELF = 0.01  # error by FP32's own round-off, from which on a gradient or a change is nothing but that
+_ITSELF_AS_A_WHOLE = 0.3  # the same for a result, and for all gradients together: less leaves it a digit
 _LEAST_OF_GRADIENTS = 0.02  # error of a gradient that harms a training
 _LEAST_OF_SMALL, _SMALL = 0.1, 0.1  # error of a gradient whose norm is below this part of its share of all
 _FEW_DECISIONS = 0.05
@@ -167,7 +168,7 @@ class Floor:
         u, root = self.unit, self.calls**0.5
         if not each.is_finite:
             return "not finite"
-        is_noise = self._is_noise(each)
+        is_noise = self.is_noise(each)
         if each.group == "change":
             explained = _EXPLAINED * self.errors_of_changes.get((each.group, each.name), 0.0)
             least = _MOST_CHANGE if each.stays > _STANDS else max(_MOST_CHANGE, explained)
@@ -201,13 +202,15 @@ class Floor:
         """Whether a choice takes what others, near ties, made: its numbers are those of other elements, or 1 apart."""
         return each.group == "choice" and each.place is not None and not near.isdisjoint(self.upstream(each.place))
 
-    def _is_noise(self, each: Distance) -> bool:
-        return self.errors_of_fp32.get((each.group, each.name), 0.0) > _ITSELF
+    def is_noise(self, each: Distance) -> bool:
+        """Whether a tensor is nothing but round-off in FP32 too."""
+        most = _ITSELF_AS_A_WHOLE if each.group in ("number", "gradients") else _ITSELF
+        return self.errors_of_fp32.get((each.group, each.name), 0.0) > most
 
     def _is_harm(self, each: Distance) -> bool:
         """Whether a number, or all gradients, are farther from FP32's than a healed step's."""
         most = {"number": HEALED.numbers, "gradients": HEALED.gradients}.get(each.group, inf)
-        return not each.is_finite or (each.error > most and not self._is_noise(each))
+        return not each.is_finite or (each.error > most and not self.is_noise(each))
 
     def _typical(self, each: Distance) -> float:
         """The median of the noisy runs, 0 where more noise does not raise it: a sign that flips does not grow."""

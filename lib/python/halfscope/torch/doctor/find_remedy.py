@@ -17,6 +17,7 @@ from halfscope.torch.doctor.advice_words import (
     refused,
     told,
     undecided,
+    unjudged_words,
 )
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
@@ -82,7 +83,10 @@ def _examined(about: Examination) -> Diagnosis:
     if not about.alarms:
         decisions = "" if about.quick else other_decisions(about)
         notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
-        return Diagnosis(about=extent(about), notes=notes, runs=program.runs, types=of_two_types(about))
+        return Diagnosis(
+            about=extent(about), notes=notes, runs=program.runs, unjudged=unjudged_words(about),
+            types=of_two_types(about),
+        )  # fmt: skip
     if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")
     course = Course(about)

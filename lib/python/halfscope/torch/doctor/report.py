@@ -32,7 +32,8 @@ class Diagnosis(Report):
 
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
     round-off that no line explains. is_stopped: whether Ctrl-C ended the search. untried: a sentence on what there was
-    no time for. types: calls that PyTorch refuses in 16 bits.
+    no time for. types: calls that PyTorch refuses in 16 bits. unjudged: results that are nothing but round-off in FP32
+    too, as the rest of a sentence.
     """
 
     kind: str = "diagnose"
@@ -44,6 +45,7 @@ class Diagnosis(Report):
     loss_in_fp32: float | None = None
     is_stopped: bool = False
     untried: str = ""
+    unjudged: str = ""
     types: Finding | None = None
 
     @property
