@@ -13,8 +13,9 @@ import numpy as np
 import onnx
 
 from halfscope.formats import Format
+from halfscope.onnx.converted import TYPES, unconverted
 from halfscope.onnx.evaluator import NodeError
-from halfscope.onnx.graphs import TYPES, GraphNode, Graphs
+from halfscope.onnx.graphs import GraphNode, Graphs
 from halfscope.onnx.model_and_inputs import inputs_of, line_of, loaded_model
 from halfscope.onnx.node_search import needed_nodes
 from halfscope.onnx.runs import Distance, Runs
@@ -48,8 +49,8 @@ class GraphCheck(Reported):
 
     @property
     def lines(self) -> dict[str, str]:
-        """The line to type by tool: onnxruntime's converter, TensorRT, coremltools."""
-        names = self.names
+        """The line to type by tool, for the FP32 model: onnxruntime's converter, TensorRT, coremltools."""
+        names = [*self.runs.graphs.names_in_fp32(), *self.names]
         converter = "onnxconverter_common.float16.convert_float_to_float16"
         return {
             "onnxruntime": f"{converter}(model, keep_io_types=True, node_block_list={names!r})",
@@ -101,25 +102,29 @@ def check(
     inputs: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     format: str = "fp16",
 ) -> GraphCheck:
-    """Finds the nodes of an FP32 model that must stay FP32 when the others are computed in 16 bits.
+    """Finds the nodes of a model that must stay FP32 when the others are computed in 16 bits.
 
     The graph is computed by ONNX's ReferenceEvaluator, in FP32, with each float result rounded once, and with sets of
     nodes in FP32 until the outputs are FP32's but for round-off; subgraphs of If, Loop and Scan too. Functions of the
     model are inlined first. Sums within a node are FP32's. Noise of one rounding for each result makes the floor.
 
+    A model with tensors in 16 bits was converted, in part or whole: only its nodes in `format` are rounded, and FP32's
+    outputs are those of the same graph in FP32, with the file's constants.
+
     inputs: arrays by the graph's input names, or a .npz file of them; None: random normal numbers, and integers of 0
         and 1, of the graph's shapes, with 2 for an axis without a size: the report says so.
     format: "fp16" or "bf16".
 
-    Raises ImportError without onnx; ValueError for a file that is no model, a model without FP32 tensors, inputs that
-    do not fit, another format, and an operation that the evaluator does not have, by its name.
+    Raises ImportError without onnx; ValueError for a file that is no model, a model without such tensors, inputs that
+    do not fit, another format than these or the file's, and an operation that the evaluator lacks, by its name.
     """
     if format not in TYPES:
         raise ValueError(f"onnx check: format {format!r}; give one of {', '.join(TYPES)}")
     loaded, is_inlined = loaded_model(model)
-    given, words = inputs_of(loaded, inputs)
+    converted = unconverted(loaded, format)
+    graphs = Graphs(loaded if converted is None else converted.model, converted)
+    given, words = inputs_of(graphs.model, inputs)
     words += _INLINED * is_inlined
-    graphs = Graphs(loaded)
     try:
         runs = Runs(graphs, given, format, 2.0 ** -Format.of(format).precision)
     except NodeError as error:
@@ -136,11 +141,12 @@ def _checked(runs: Runs, words: str) -> GraphCheck:
     keep: list[int] = []
     is_ill = any(each.is_beyond for each in before)
     if is_ill:
-        numbers = [node.number for node in runs.graphs.nodes]
-        keep = needed_nodes(numbers, _suspects(runs, results), runs.heals)
+        keep = needed_nodes([node.number for node in _narrow(runs)], _suspects(runs, results), runs.heals)
     nodes = tuple(runs.graphs.nodes[number] for number in keep)
     after = tuple(runs.distances(runs.rounded(frozenset(keep)))) if keep else before
-    about = f"Computed: {len(runs.graphs.nodes)} nodes, {runs.count} runs, {words}. Not looked at: sums within a node."
+    narrow = f", {len(_narrow(runs))} of them in {label} in the file" if runs.graphs.converted else ""
+    nodes_words = f"{len(runs.graphs.nodes)} nodes{narrow}"
+    about = f"Computed: {nodes_words}, {runs.count} runs, {words}. Not looked at: sums within a node."
     reasons = tuple(_reason(runs, node, nodes) for node in nodes)
     return GraphCheck(nodes, before, after, reasons, about, label, runs, is_unhealed=is_ill and not keep)
 
@@ -153,9 +159,14 @@ def _suspects(runs: Runs, results: Mapping[str, Any]) -> list[int]:
         and name in runs.exact and np.isfinite(runs.exact[name]).all()
     }  # fmt: skip
     return [
-        node.number for node in runs.graphs.nodes
+        node.number for node in _narrow(runs)
         if not node.is_inside and ill.intersection(node.outputs) and not ill.intersection(node.inputs)
     ]  # fmt: skip
+
+
+def _narrow(runs: Runs) -> list[GraphNode]:
+    """Nodes that are in 16 bits, unless they are kept."""
+    return [node for node in runs.graphs.nodes if node.number not in runs.graphs.wide]
 
 
 def _reason(runs: Runs, node: GraphNode, kept: tuple[GraphNode, ...]) -> str:

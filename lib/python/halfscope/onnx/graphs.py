@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from halfscope.onnx.converted import TYPES, Converted, mark
 from halfscope.onnx.evaluator import DOMAIN, Noise, Rounding
 from halfscope.onnx.mixed_model import mixed_model, subgraphs
 
@@ -20,7 +21,6 @@ _RAW = "@32"  # ends the name of a result before its rounding
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _TRACE = "pkg.torch.onnx.stack_trace"
 _CONSTANTS = ("Constant", "ConstantOfShape")
-TYPES = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,13 @@ class GraphNode:
 
 @dataclass
 class Graphs:
-    """A model whose float tensors are FP32, with what copies of it need."""
+    """A model whose float tensors are FP32, with what copies of it need.
+
+    converted: the file that it is of, where that has 16 bits. Copies then have 16 bits where the file has them.
+    """
 
     model: onnx.ModelProto
+    converted: Converted | None = None
     nodes: list[GraphNode] = field(init=False)
     constants: dict[str, np.ndarray] = field(init=False)  # float ones, initializers and Constant nodes
     _floats: set[str] = field(init=False)  # names of float tensors
@@ -53,25 +57,38 @@ class Graphs:
         self.constants = {name: value for graph in _graphs(self.model.graph) for name, value in _constants(graph)}
         self._floats = _float_names(self.model)
         if not self._floats:
-            raise ValueError("onnx check: the model has no FP32 tensor; give the model before its conversion")
+            raise ValueError(
+                "onnx check: the model has no tensor in FP32 or 16 bits; give the model before its conversion"
+            )
+
+    @property
+    def wide(self) -> frozenset[int]:
+        """Nodes that the file has in FP32 already, by their number."""
+        return frozenset() if self.converted is None else self.converted.wide
+
+    def names_in_fp32(self) -> list[str]:
+        """Names of those nodes but casts and constants, for a converter's list."""
+        own = [node for node in self.nodes if node.number in self.wide and node.operation not in ("Cast", *_CONSTANTS)]
+        return [node.name for node in own if node.name and self._floats.intersection(node.outputs)]
 
     def rounded(self, format: str, keep: frozenset[int]) -> onnx.ModelProto:
         """Each float result is rounded to the format; nodes of `keep` are FP32, with constants as they are."""
-        return self._copy(_Change(Rounding, keep, format=format))
+        return self._copy(_Change(Rounding, keep | self.wide, format=format))
 
     def noisy(self, format: str, unit: float, seed: int) -> onnx.ModelProto:
         """Each float result that the format does not hold has noise of at most `unit`, relative, as a rounding has."""
-        return self._copy(_Change(Noise, seed=seed, format=format, unit=unit))
+        return self._copy(_Change(Noise, self.wide, seed, format=format, unit=unit))
 
     def mixed(self, format: str, keep: frozenset[int]) -> onnx.ModelProto:
         """The model in the format, with the nodes of `keep` in FP32."""
-        return mixed_model(self.model, self._floats, keep, TYPES[format])
+        return mark(mixed_model(self.model, self._floats, keep | self.wide, TYPES[format]), format)
 
     def _copy(self, change: Any) -> onnx.ModelProto:
         copy = onnx.ModelProto()
         copy.CopyFrom(self.model)
         copy.opset_import.append(helper.make_opsetid(DOMAIN, 1))
-        _Copy(change, self._floats, set(self.constants)).rewrite(copy.graph, True)
+        inputs = self._floats if self.converted is None else self.converted.inputs
+        _Copy(change, self._floats, set(self.constants), inputs).rewrite(copy.graph, True)
         return copy
 
 
@@ -91,10 +108,10 @@ class _Change:
 class _Copy:
     """One pass over a copied graph, in the order of the nodes' numbers."""
 
-    def __init__(self, change: Any, floats: set[str], constants: set[str]) -> None:
-        self._change, self._floats, self._constants = change, floats, constants
+    def __init__(self, change: Any, floats: set[str], constants: set[str], narrow: Set[str]) -> None:
+        self._change, self._floats, self._constants, self._narrow = change, floats, constants, narrow
         self._numbers = count()
-        self._given: set[str] = set()  # the model's inputs, which are in 16 bits for every node
+        self._given: set[str] = set()  # the model's inputs that are in 16 bits for every node
 
     def rewrite(self, graph: onnx.GraphProto, is_outer: bool) -> None:
         before: list[onnx.NodeProto] = []
@@ -106,7 +123,7 @@ class _Copy:
         for name in given:
             before.append(self._change.node(name, name + _ROUNDED))
         if is_outer:
-            self._given = set(given)
+            self._given = {name for name in given if name in self._narrow}
         changed = [made for node in graph.node for made in self._rewritten(node)]
         del graph.node[:]
         graph.node.extend([*before, *changed])
