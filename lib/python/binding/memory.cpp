@@ -15,6 +15,7 @@
 #include <halfscope/format/formats.hpp>
 #include <halfscope/format/quantizer.hpp>
 #include <halfscope/kernel/reduce/distance.hpp>
+#include <halfscope/kernel/reduce/finiteness.hpp>
 #include <halfscope/kernel/reduce/magnitudes.hpp>
 #include <halfscope/stats/weight_delta.hpp>
 
@@ -41,6 +42,11 @@ constexpr const char* magnitudes_documentation =
 
 Each as count_floats has them; whoever calls it vouches for what is there. Raises ValueError for other types and for a
 size that is not that of `axis`.)doc";
+
+constexpr const char* finite_documentation =
+    R"doc(Whether all numbers of these arrays are finite, in one pass at the speed of memory.
+
+Each as count_floats has them; whoever calls it vouches for what is there. Raises ValueError for another type.)doc";
 
 constexpr const char* kept_documentation =
     "Copies of float32 arrays in CPU memory, and what became of these; regions as count_floats has them.";
@@ -114,6 +120,26 @@ double largest_magnitude(const Region& region) {
     default:
       throw InvalidArgument("largest_magnitude: give f32, f16, bf16 or f64");
   }
+}
+
+bool is_finite_region(const Region& region) {
+  switch (parse_enum<DType>("type", std::get<2>(region))) {
+    case DType::f32:
+      return all_finite(numbers_of<std::uint32_t>(region), std::uint32_t{0x7F800000});
+    case DType::f64:
+      return all_finite(numbers_of<std::uint64_t>(region), std::uint64_t{0x7FF0000000000000});
+    case DType::f16:
+      return all_finite(numbers_of<std::uint16_t>(region), std::uint16_t{0x7C00});
+    case DType::bf16:
+      return all_finite(numbers_of<std::uint16_t>(region), std::uint16_t{0x7F80});
+    default:
+      throw InvalidArgument("all_finite: give f32, f16, bf16 or f64");
+  }
+}
+
+bool are_finite(const Regions& regions) {
+  const nb::gil_scoped_release release;
+  return std::ranges::all_of(regions, is_finite_region);
 }
 
 DistanceSums distance_between(const Region& found, const Region& expected) {
@@ -198,6 +224,8 @@ void bind_memory(nb::module_& module) {
   module.def("largest_magnitude", largest_magnitude, nb::arg("array"),
              nb::sig("def largest_magnitude(array: tuple[int, int, str]) -> float"),
              "The largest magnitude of an array, as count_floats has them; NaN where one is NaN, 0 of none.");
+  module.def("all_finite", are_finite, nb::arg("arrays"),
+             nb::sig("def all_finite(arrays: Sequence[tuple[int, int, str]]) -> bool"), finite_documentation);
   nb::class_<DistanceSums>(module, "DistanceSums", "Sums over an array and the one that it should be.")
       .def_ro("squared_error", &DistanceSums::squared_error, "of found - expected")
       .def_ro("squared_size", &DistanceSums::squared_size, "of expected")

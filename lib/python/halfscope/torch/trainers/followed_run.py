@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -13,11 +15,13 @@ import torch
 
 from halfscope.reporting import Report
 from halfscope.torch.check.check import check
+from halfscope.torch.device.finiteness import are_finite
 from halfscope.torch.doctor.progress import check_seconds
 from halfscope.torch.watch.watch import Watch, watch
 
 BATCH_FILE = "halfscope-batch.pt"
 _PREFIX = "halfscope/"
+_TELLING = 4  # clipped gradients that are looked at: a small one may be zero in a healthy step
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,11 @@ class Batch:
 
     def is_finite(self) -> bool:
         """Whether its loss is, or is not known."""
-        return self.loss_value is None or bool(torch.as_tensor(self.loss_value).isfinite().all())
+        return are_finite(self.losses())
+
+    def losses(self) -> list[torch.Tensor]:
+        """Its loss, where it is known."""
+        return [] if self.loss_value is None else [torch.as_tensor(self.loss_value)]
 
 
 class _Scalars:
@@ -98,13 +106,14 @@ class FollowedRun:
     def before_update(self, step: int, is_clipped: bool = False) -> None:
         """Looks at the loss and at gradients; the first step that is not finite is checked, and its batch saved.
 
-        is_clipped: by their norm; if that is not finite no gradient is, and the smallest tells as much as all.
+        is_clipped: by their norm, which leaves none but zeros and NaN where it is not finite.
         Where there is a gradient scaler it skips steps whose gradients alone are infinite.
         """
         batch, self._batch = self._batch, None
         if not self._is_open or batch is None:
             return
-        if not batch.is_finite() or (self._scaler is None and not _is_finite(self._model, is_clipped)):
+        gradients = _gradients(self._model) if self._scaler is None else []
+        if not _is_finite(batch.losses(), gradients, is_clipped):
             self._close()  # the check's own steps would count
             self._examine(batch, step)
 
@@ -163,18 +172,23 @@ class RunFollower:
             self._run.end()
 
 
-def _is_finite(model: torch.nn.Module, is_smallest_enough: bool) -> bool:
-    """Whether all gradients are, with one wait for a device; shards and sparse ones are left out."""
-    gradients = [weight.grad.detach() for weight in model.parameters() if _is_plain(weight.grad)]
-    if not gradients:
-        return True
-    if is_smallest_enough:
-        gradients = [min(gradients, key=torch.Tensor.numel)]
-    sums = [gradient.sum(dtype=torch.float32).to(gradients[0].device) for gradient in gradients]
-    if bool(torch.stack(sums).isfinite().all()):
-        return True
-    return all(bool(gradient.isfinite().all()) for gradient in gradients)  # a sum of finite numbers may overflow
+def _gradients(model: torch.nn.Module) -> list[torch.Tensor]:
+    """Gradients with elements, but shards and sparse ones."""
+    gradients = (weight.grad for weight in model.parameters())
+    return [gradient for gradient in gradients if gradient is not None and _is_plain(gradient)]
 
 
-def _is_plain(gradient: torch.Tensor | None) -> bool:
-    return gradient is not None and type(gradient) is torch.Tensor and gradient.layout is torch.strided
+def _is_finite(losses: list[torch.Tensor], gradients: list[torch.Tensor], is_clipped: bool) -> bool:
+    """Whether losses and gradients are. One clipped gradient that is finite and not zero tells that all are."""
+    if is_clipped and gradients:
+        smallest = heapq.nsmallest(_TELLING, gradients, key=torch.Tensor.numel)
+        parts = [gradient.detach().abs() for gradient in smallest] + [loss.detach() for loss in losses]
+        sums = [part.sum(dtype=torch.float32).to(gradients[0].device) for part in parts]
+        numbers = torch.stack(sums).tolist()
+        if all(map(math.isfinite, numbers)) and any(numbers[: len(smallest)]):
+            return True
+    return are_finite([*losses, *gradients])
+
+
+def _is_plain(gradient: torch.Tensor) -> bool:
+    return type(gradient) is torch.Tensor and gradient.layout is torch.strided and gradient.numel() > 0

@@ -58,7 +58,7 @@ class HalfscopeCallback(RunFollower, TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         if self._run is not None:
-            self._run.before_update(state.global_step + 1, is_clipped=args.max_grad_norm > 0)
+            self._run.before_update(state.global_step + 1, is_clipped=(args.max_grad_norm or 0) > 0)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         if self._run is None:
