@@ -142,8 +142,11 @@ struct SkipLog {
   /// so.
   std::optional<std::int64_t> bad_from{};
   std::optional<double> bad_at{};  ///< the scale of its last step, if the line tells it
-  /// Lines that may tell of a skipped step in words, and are not read.
+  /// Lines that may tell of a skipped step in words, and are not read: no scale or norm near them tells of
+  /// it.
   std::int64_t told_in_words = 0;
+  /// Those among them near no step that may have been skipped anyhow: skipped steps, at most.
+  std::int64_t added_by_words = 0;
   /// Whether a line counts skips, or tells of each.
   bool counts_skips = true;
   /// False where steps are numbered by the lines that tell of them, since none has a number.
@@ -180,7 +183,7 @@ struct SkipLog {
     if (!counts_steps || !numbers_steps || !(has_scaler || disproved)) return std::nullopt;
     const std::int64_t read =
         skipped + missing + hidden_skips + open_steps + unknown_steps + repeated + again + unseen_steps;
-    return std::max(read, std::min(read + told_in_words, steps.empty() ? 0 : steps.back().step));
+    return std::max(read, std::min(read + added_by_words, steps.empty() ? 0 : steps.back().step));
   }
 
   /// From the first step to the last, those between that have no line included.

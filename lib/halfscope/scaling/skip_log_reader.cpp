@@ -131,9 +131,7 @@ void SkipLogReader::read(std::string_view text, LineEnd end) {
                          [&](const std::string& note) { notes_.push_back(note); },
                          [&](const OtherScale& other) { take_other_scale(other); },
                          [&](std::string_view name) { only_scale_ = name; },
-                         [&] {
-                           if (++words_ == 1) first_words_ = number_;
-                         },
+                         [&] { mentions_.push_back(number_); },
                          [&](const std::string& why) {
                            if (rejected_.empty()) rejected_ = fmt::format("line {} {}", number_, why);
                          }};
@@ -227,7 +225,7 @@ SkipLog SkipLogReader::finish() const {
   log.minimum_line = minimum_line_;
   log.repeated = repeated_;
   log.notes = notes_;
-  if (all_.empty() && words_ > 0) note_words(log);
+  if (all_.empty()) note_words(log);
   if (repeated_ > 0)
     log.notes.push_back(
         fmt::format("{} lines of overflow repeat the one before: they are taken as those of other processes.",
@@ -247,12 +245,15 @@ SkipLog SkipLogReader::finish() const {
 
 /// Words that stand beside lines of overflow are those of other processes.
 void SkipLogReader::note_words(SkipLog& log) const {
-  log.told_in_words = words_;
-  const bool one = words_ == 1;
+  const auto [lines, uncounted] = mentions_beside(mentions_, iterations_, log);
+  if (lines.empty()) return;
+  log.told_in_words = std::ssize(lines);
+  log.added_by_words = uncounted;
+  const bool one = lines.size() == 1;
   log.notes.push_back(fmt::format(
       "{} may tell of {} in words, and {} not read: print the scale beside the step, loss_scale=32768.",
-      one ? fmt::format("Line {}", first_words_)
-          : fmt::format("{} lines from line {} on", words_, first_words_),
+      one ? fmt::format("Line {}", lines.front())
+          : fmt::format("{} lines from line {} on", lines.size(), lines.front()),
       one ? "a skipped step" : "skipped steps", one ? "is" : "are"));
 }
 

@@ -129,8 +129,8 @@ class SkipLogReader {
   std::optional<std::int64_t> cut_line_, stopped_line_, minimum_line_;
   std::map<std::int64_t, std::int64_t> other_scalers_;  ///< skips of all but the first
   std::vector<std::string> notes_;
-  std::int64_t words_ = 0, first_words_ = 0;  ///< lines that may tell of a skip in words, and the first
-  std::string other_scale_;                   ///< a name that may be that of a loss scale
+  std::vector<std::int64_t> mentions_;  ///< lines that may tell of a skip in words
+  std::string other_scale_;             ///< a name that may be that of a loss scale
   std::int64_t other_scale_line_ = 0;
   bool is_other_unreadable_ = false;
   std::int64_t states_ = 0, falls_ = 0;  ///< lines of another step than the one before, and of one before it
@@ -158,6 +158,16 @@ void settle_losses(std::vector<CountedIterations>& iterations, SkipLog& log);
 /// least 2000 steps apart. Nothing where the scales contradict that rule.
 [[nodiscard]] std::optional<std::int64_t> most_by_rule(const std::vector<CountedIterations>& iterations,
                                                        const SkipLog& log);
+
+/// Lines that tell of skips in words, of which no scale or norm near them tells.
+struct Mentions {
+  std::vector<std::int64_t> lines;
+  std::int64_t uncounted = 0;  ///< those near no step that counts among the skipped ones at most already
+};
+
+/// Each step takes one of the lines near its own.
+[[nodiscard]] Mentions mentions_beside(const std::vector<std::int64_t>& mentions,
+                                       const std::vector<CountedIterations>& iterations, const SkipLog& log);
 
 /// The steps of lines of state, see skip_log_iterations.cpp; `rest` follow the last line.
 [[nodiscard]] SkipLog log_of_iterations(std::vector<CountedIterations> iterations,
