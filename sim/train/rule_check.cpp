@@ -36,8 +36,8 @@ template <typename Rule>
 InvalidArgument refusal(const Rule& rule, const std::vector<std::string_view>& layers) {
   const std::string given = fmt::format("{} = {}: ", setting_of(rule), to_string(rule));
   if (layers.empty()) return InvalidArgument(given + "the model has no such operation");
-  return InvalidArgument(fmt::format("{}no layer is called that; the nearest is '{}'", given,
-                                     nearest_name(rule.layers, layers)));
+  return InvalidArgument(fmt::format("{}no layer is called that{} (one of: {})", given,
+                                     did_you_mean(rule.layers, layers), fmt::join(layers, ", ")));
 }
 
 template <typename Rule>

@@ -20,7 +20,7 @@ TEST_CASE("every listed accumulation model is read and printed under its name", 
 }
 
 TEST_CASE("a wrong accumulation model is named with the nearest right one", "[accumulate]") {
-  for (const char* wrong : {"fp16_sequental", "sequential", "fp16_", "", "fp17_sequential", "fp16_chunked"}) {
+  for (const char* wrong : {"fp16_sequental", "sequential", "fp16_", "fp17_sequential", "fp16_chunked"}) {
     const std::string message = message_of<InvalidArgument>([&] { (void)parse_accumulate_model(wrong); });
     CHECK(message.find("did you mean 'fp16_") + message.find("did you mean 'fp32_") != 2 * std::string::npos);
   }

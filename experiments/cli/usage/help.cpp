@@ -70,8 +70,7 @@ std::string unexpected_word(const CLI::App& command, const std::string& word) {
   const std::vector<std::string> names = option_names(command);
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string name = word.substr(0, word.find('='));
-  return fmt::format("{} has no option '{}'; did you mean '{}'?", command.get_name(), name,
-                     nearest_name(name, views));
+  return fmt::format("{} has no option '{}'{}", command.get_name(), name, did_you_mean(name, views));
 }
 
 }  // namespace

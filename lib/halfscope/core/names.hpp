@@ -12,9 +12,14 @@
 
 namespace halfscope {
 
-/// The name in `names` with the smallest edit distance to `given`, of those that begin with it if any does
-/// (and it has three letters or more); empty where `names` is.
-[[nodiscard]] std::string_view nearest_name(std::string_view given, std::span<const std::string_view> names);
+/// The names that a misspelling may have turned into `given`, or that have all of it (if it has three letters
+/// or more): those that begin with it before any other, then those with the fewest edits; equal ones in their
+/// order. Nothing where more than a third of the letters differ.
+[[nodiscard]] std::vector<std::string_view> nearest_names(std::string_view given,
+                                                          std::span<const std::string_view> names);
+
+/// "; did you mean 'NEAREST'?"; empty where no name is near.
+[[nodiscard]] std::string did_you_mean(std::string_view given, std::span<const std::string_view> names);
 
 /// "unknown KIND 'GIVEN'; did you mean 'NEAREST'? (one of: ...)", the message of every failed look-up.
 [[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view given,

@@ -144,8 +144,13 @@ void require_subset_of_fp32(const FloatFormat& format, std::string_view name) {
         "blocks, as mxfp8_e4m3 or mxfp4",
         name));
   }
-  throw InvalidArgument(unknown_name("format", name, table_names(format_catalogue)) +
-                        ", or eXmY, eXmYfn, eXmYf, eXmYfnuz, each with _ftz or without, or p3109_kKpPse");
+  const std::vector<std::string_view> names = table_names(format_catalogue);
+  std::vector<std::string_view> known = names;
+  for (const FormatAlias& entry : format_aliases) known.push_back(entry.alias);
+  throw InvalidArgument(fmt::format(
+      "unknown format '{}'{} (one of: {}), or eXmY, eXmYfn, eXmYf, eXmYfnuz, each with _ftz or without, or "
+      "p3109_kKpPse; 'halfscope list formats' tells what they hold",
+      name, did_you_mean(name, known), fmt::join(names, ", ")));
 }
 
 bool is_p3109(const FloatFormat& format) {

@@ -192,16 +192,16 @@ TEST_CASE("a file that is wrong is refused with line and column", "[experiment_f
   check_says(refusal(arm + "seed = 1"), {"line 2", "--seed-list"});
   check_says(refusal(arm + "steps = 1\n" + arm), {"line 3", "arm.a"});
   check_says(refusal(arm + "like = 'b'"), {"line 2", "'b'"});
-  check_says(refusal("base = 'master-copy'\n" + arm + "like = 'fp31'"), {"line 3", "did you mean 'fp32'"});
+  check_says(refusal("base = 'master-copy'\n" + arm + "like = 'fp23'"), {"line 3", "did you mean 'fp32'"});
   check_says(refusal(arm + "baseline = 'b'\n[arm.c]"), {"line 2, column 1", "(one of: a, c)"});
   check_says(refusal(arm + "baseline = '{}'"), {"line 2", "'{}'"});
   check_says(refusal("[arm.'a {}']\nbaseline = 'b {}'\nsteps = [4]"), {"line 2", "'b 4'"});
-  check_says(refusal("base = 'master-copy'\n" + arm + "baseline = 'fp31'"),
+  check_says(refusal("base = 'master-copy'\n" + arm + "baseline = 'fp23'"),
              {"line 3", "did you mean 'fp32'"});
   check_says(refusal("base = 'master'"), {"line 1", "did you mean 'master-copy'"});
   check_says(refusal("arms = ['fp32']"), {"line 1", "no base"});
-  check_says(refusal("base = 'master-copy'\narms = ['fp33']"), {"line 2", "did you mean 'fp32'"});
-  check_says(refusal("base = 'master-copy'\narms = ['fp32']\n[grid]\npolicy = ['fp32', 'fp33']"),
+  check_says(refusal("base = 'master-copy'\narms = ['fp23']"), {"line 2", "did you mean 'fp32'"});
+  check_says(refusal("base = 'master-copy'\narms = ['fp32']\n[grid]\npolicy = ['fp32', 'fp23']"),
              {"line 4, column 19"});
   check_says(refusal("[grid]\nloss_scale = 3"), {"line 2, column 14", "list"});
   check_says(refusal("[grid]\nloss_scale = []"), {"line 1", "no values"});

@@ -43,7 +43,7 @@ TEST_CASE("an arm that cannot be added is refused", "[own_arms]") {
   check_says(refusal("fp32:steps=1"), {"fp32", "another"});
   check_says(refusal("a:stps=1"), {"arm a", "did you mean 'steps'"});
   check_says(refusal("a:steps=0"), {"arm a", "steps = '0'"});
-  check_says(refusal("a:like=fp31"), {"did you mean 'fp32'"});
+  check_says(refusal("a:like=fp23"), {"did you mean 'fp32'"});
   for (const std::string& name :
        {std::string(".."), std::string("a/b"), std::string("a\n"), std::string(101, 'a'), std::string()})
     check_says(refusal(name + ":steps=1"), {"arm name", "printable"});
