@@ -234,7 +234,7 @@ class Analyze(WithFolder):
         self.refuse("analyze", path, "--format", "fp61", says=["unknown format 'fp61'", "'fp16'"])
         self.refuse("analyze", path, "--format", "fp16/toward_zero", says=["'fp16/toward_zero'", "give --format fp16;", "nearest"])
         self.refuse("analyze", path, "--format", "fp16/saturated", says=["'saturated'", "did you mean 'saturate'"])
-        self.refuse("analyze", path, "--dtype", "f33", says=["dtype", "'f32'"])
+        self.refuse("analyze", path, "--dtype", "f33", says=["dtype", "f32, "])
         self.refuse("analyze", path, "--include", "conv*", says=["none of its 3 tensors", "'embedding'"])
         for text in ("flushed", "flushed<2%", "flushed=2%"):
             self.refuse("analyze", path, "--fail-on", text, says=["--fail-on", "METRIC>SHARE", "lost_energy"])

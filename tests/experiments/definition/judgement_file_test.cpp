@@ -97,7 +97,7 @@ TEST_CASE("a mistake in a table of the paper's, a task or an analysis is told wi
   check_says(refusal("published = [{ row = 'r', papr_arm = 1 }]"), {"column 27", "did you mean 'paper_arm'"});
   check_says(refusal("harm_task = [{ name = 't' }]"), {"line 1, column 14", "'baseline'"});
   check_says(refusal("harm_task = [{ name = 't', baseline = 'c' }]"), {"line 1, column 28", "'c'"});
-  check_says(refusal("harm_task = [{ name = 't', baseline = 'a', loss = 'plane' }]"),
+  check_says(refusal("harm_task = [{ name = 't', baseline = 'a', loss = 'plian' }]"),
              {"line 1, column 44", "did you mean 'plain'"});
   check_says(refusal("harm_task = [{ name = 't', baseline = 'a', set = 'fited' }]"),
              {"line 1, column 44", "did you mean 'fitted'"});

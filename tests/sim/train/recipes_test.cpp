@@ -158,7 +158,7 @@ TEST_CASE("what a recipe cannot have is refused in one line", "[operands]") {
   check_says(refusal(config), {"order = bf16_tensor_core(hopper)", "fp32_fused"});
   check_says(message_of<InvalidArgument>(
                  [] { Trainer(recipe_config("mxfp8", "*=role@fc9"), small_dataset).try_example(); }),
-             {"operands = *=role@fc9", "no layer is called that (one of: fc"});
+             {"operands = *=role@fc9", "no layer is called that (one of: conv1, "});
   check_says(message_of<InvalidArgument>([] {
                TrainConfig wrong;
                set_field(wrong, "operands", "forward=mxfp9");
