@@ -145,7 +145,7 @@ struct SkipLog {
   /// Lines that may tell of a skipped step in words, and are not read: no scale or norm near them tells of
   /// it.
   std::int64_t told_in_words = 0;
-  /// Those among them near no step that may have been skipped anyhow: skipped steps, at most.
+  /// Lines of words near no step that may have been skipped anyhow: skipped steps, at most.
   std::int64_t added_by_words = 0;
   /// Whether a line counts skips, or tells of each.
   bool counts_skips = true;

@@ -162,7 +162,7 @@ void settle_losses(std::vector<CountedIterations>& iterations, SkipLog& log);
 /// Lines that tell of skips in words, of which no scale or norm near them tells.
 struct Mentions {
   std::vector<std::int64_t> lines;
-  std::int64_t uncounted = 0;  ///< those near no step that counts among the skipped ones at most already
+  std::int64_t uncounted = 0;  ///< lines near no step that counts among the skipped ones at most already
 };
 
 /// Each step takes one of the lines near its own.
