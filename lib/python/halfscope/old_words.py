@@ -13,7 +13,7 @@ SETTINGS = {"accumulate": "order", "gradient_accumulator": "gradient_sum", "redu
 FUNCTIONS = {"list_accumulators": "list_orders"}
 ARGUMENTS = {
     "ablate": {"accumulate": "order", "rules": "exceptions"},
-    "diagnose": {"accumulate": "order"},
+    "diagnose": {"accumulate": "order", "loss_or_step": "loss"},
     "dot": {"accumulate": "order"},
     "emulate": {
         "accumulate": "order",

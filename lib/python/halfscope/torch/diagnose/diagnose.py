@@ -27,7 +27,7 @@ from halfscope.torch.steps.optimizers import optimizers_of
 @without_old_arguments
 def diagnose(
     model: torch.nn.Module,
-    loss_or_step: Callable[[], Any],
+    loss: Callable[[], Any],
     format: str | Mapping[str, str] = "fp16",
     *,
     optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer] = (),
@@ -46,14 +46,14 @@ def diagnose(
     Weights, buffers, optimizer, gradients and the random numbers of PyTorch, NumPy and Python are left as they were;
     other attributes of modules are not.
 
-    loss_or_step: computes the loss of one batch and returns it; or makes a whole step, with backward pass and update,
+    loss: computes the loss of one batch and returns it; or makes a whole step, with backward pass and update,
         and may return the loss. It is run as it is, with its own autocast and casts. The batch must be the same in
         each call. The loss of a mapping or of a model's output is its `loss`, that of a tuple or list the first number
         in it that has a gradient.
     format: "fp16", "bf16" or another format, in which all of the step is computed, as after `model.half()`; "autocast"
         or "autocast_bf16": as within torch.autocast. A closure that asks for 16 bits itself is run as it asks. A policy
         as `emulate` has them, or a format of blocks: emulated once beside FP32, since the search does not compute it.
-    optimizer: where `loss_or_step` calls its `step`.
+    optimizer: where `loss` calls its `step`.
     scale: the loss scale at which gradients are computed; at 1, an overflow of a gradient is none of the scaler's, and
         above 1 the smaller scale is told that a gradient scaler falls to.
     order: the order of products, as `emulate` has it: "split_k(2, fp16)"; emulated as a policy is.
@@ -68,9 +68,9 @@ def diagnose(
     Raises what `emulate` does, ValueError for a name in `only` that no module has and for negative seconds,
     MemoryError where the machine has not the memory that any search takes.
     """
-    if not callable(loss_or_step):
-        name = type(loss_or_step).__name__
-        raise TypeError(f"diagnose: loss_or_step is of type {name}; give a function that computes it")
+    if not callable(loss):
+        name = type(loss).__name__
+        raise TypeError(f"diagnose: loss is of type {name}; give a function that computes it")
     check_model(model, "diagnose")
     check_seconds(seconds, "diagnose")
     parse_attention(attention)
@@ -79,9 +79,9 @@ def diagnose(
     if only is not None and (quick or not is_searched or is_fully_sharded(model)):
         raise ValueError("diagnose: only= narrows a search, and quick=True, a policy and a sharded model have none")
     if not is_searched or is_fully_sharded(model):
-        return observed(trainee, loss_or_step, Policy(format, order, {}), scale, attention)
+        return observed(trainee, loss, Policy(format, order, {}), scale, attention)
     refuse_without_memory("diagnose", model, trainee.optimizers, quick)
-    program = program_of(model, loss_or_step, str(format), trainee.optimizers, scale)
+    program = program_of(model, loss, str(format), trainee.optimizers, scale)
     program.only = None if only is None else chosen_modules(model, only)
     progress = Progress(seconds)
     report = find_remedy(program, progress, quick)
