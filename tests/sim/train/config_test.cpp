@@ -48,7 +48,7 @@ TEST_CASE("a wrong key or value is refused with what would be right", "[config]"
   check_says(message("order", "fp16_pairwise"), {"order = 'fp16_pairwise'", "not in fp16_pairwise"});
   check_says(message("order", "tensor_core(hoper)"), {"did you mean 'hopper'"});
   check_says(message("sum_order", "tensor_core(hopper)@bn*"), {"adds up matrix products"});
-  check_says(message("trackers", "update_los"), {"did you mean 'lost_updates'"});
+  check_says(message("trackers", "lost_update"), {"did you mean 'lost_updates'"});
   check_says(message("optimizer_state", "fp16/stochastic"), {"stochastically"});
   CHECK(to_json(config) == to_json(TrainConfig{}));
 }
