@@ -41,7 +41,7 @@ ROOMS = {
         "counts", "doctor", "events", "findings", "lint", "steps", "tensors", "watch", "weak_hooks", "words",
         "wrapping",
     },
-    "trainers": {"check", "doctor", "watch"},
+    "trainers": {"check", "device", "doctor", "watch"},
     "doctor": {"events", "findings", "operations", "rescale", "steps", "tensors", "words"},
     "sensitivity": {"device", "emulate", "events", "operations", "steps", "tensors", "words"},
     "rescale": {"emulate", "events", "operations", "steps", "tensors", "words"},

@@ -18,7 +18,7 @@ from halfscope.torch.events.source import is_of_library
 from halfscope.torch.private import caller
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
-_OWN = str(Path(__file__).parents[2]) + os.sep
+_OWN = str(Path(__file__).parent.parent.parent) + os.sep
 _DEEPEST = 120  # frames that are looked at
 
 

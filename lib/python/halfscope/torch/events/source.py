@@ -14,7 +14,7 @@ import torch
 from halfscope.torch.private import caller
 
 _TORCH = str(Path(torch.__file__).parent)
-_OWN = str(Path(__file__).parents[2]) + os.sep  # halfscope
+_OWN = str(Path(__file__).parent.parent.parent) + os.sep  # halfscope
 _LIBRARIES = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib")})
 # Libraries elsewhere, such as a distribution's beside an environment's.
 _FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
