@@ -126,6 +126,9 @@ class _Course:
         """The advised scale takes the place of the doctor's, which is the first that was enough, where it heals too."""
         assert self._exact is not None
         notes, advice = self._notes, self._exact.advice
+        if self._found is not None and not self._found.judges_gradients:
+            notes.unseen.append(("loss scale", "the gradients are nothing but round-off in FP32 too"))
+            return
         notes.looked.append(("loss scale", scale_words(self._subject, self._exact)))
         first = next((finding for _, finding in notes.findings if finding.kind == SCALE), None)
         if not wants_scale(self._subject, advice) and (first is None or advice.recommended_scale_log2 is None):

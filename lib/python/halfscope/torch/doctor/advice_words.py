@@ -194,8 +194,7 @@ def healthy(about: Examination) -> str:
     """The verdict on a step without an alarm."""
     outcome, exact, lost = about.narrow.outcome, about.exact.outcome, unjudged(about)
     parts = ["every other result" if lost else "every result"]
-    is_judged = all(each.group != "gradients" for each in lost)
-    parts += [number(outcome.gradients, "gradient")] if outcome.gradients and is_judged else []
+    parts += [number(outcome.gradients, "gradient")] if outcome.gradients and judges_gradients(about) else []
     decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
     parts += [counted(decisions, "decision")] if decisions else []
     text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off"
@@ -207,6 +206,11 @@ def healthy(about: Examination) -> str:
 def unjudged(about: Examination) -> list[Distance]:
     """Results far from FP32's that are nothing but round-off in FP32 too, so that no error tells anything."""
     return [each for each in _far(about) if about.floor.is_noise(each)]
+
+
+def judges_gradients(about: Examination) -> bool:
+    """Whether all gradients together are more than round-off in FP32."""
+    return all(each.group != "gradients" for each in unjudged(about))
 
 
 def unjudged_words(about: Examination) -> str:

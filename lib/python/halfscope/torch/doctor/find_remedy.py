@@ -12,6 +12,7 @@ from halfscope.formats import Format
 from halfscope.torch.doctor.advice_words import (
     extent,
     healthy,
+    judges_gradients,
     of_two_types,
     other_decisions,
     refused,
@@ -85,7 +86,7 @@ def _examined(about: Examination) -> Diagnosis:
         notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
         return Diagnosis(
             about=extent(about), notes=notes, runs=program.runs, unjudged=unjudged_words(about),
-            types=of_two_types(about),
+            judges_gradients=judges_gradients(about), types=of_two_types(about),
         )  # fmt: skip
     if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")

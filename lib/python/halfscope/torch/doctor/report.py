@@ -33,7 +33,7 @@ class Diagnosis(Report):
     alarms: tensors of the outcome that the format spoils. notes: sentences behind the findings. spread: the one on
     round-off that no line explains. is_stopped: whether Ctrl-C ended the search. untried: a sentence on what there was
     no time for. types: calls that PyTorch refuses in 16 bits. unjudged: results that are nothing but round-off in FP32
-    too, as the rest of a sentence.
+    too, as the rest of a sentence. judges_gradients: whether all gradients together are not among these.
     """
 
     kind: str = "diagnose"
@@ -46,6 +46,7 @@ class Diagnosis(Report):
     is_stopped: bool = False
     untried: str = ""
     unjudged: str = ""
+    judges_gradients: bool = True
     types: Finding | None = None
 
     @property
