@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from halfscope.reporting import Finding
@@ -190,32 +190,28 @@ def _autocast_words(about: Examination) -> str:
     return f'Within torch.autocast this step is FP32\'s but for round-off: diagnose(model, loss, "{name}").'
 
 
-def healthy(about: Examination) -> str:
-    """The verdict on a step without an alarm."""
-    outcome, exact, lost = about.narrow.outcome, about.exact.outcome, unjudged(about)
-    parts = ["every other result" if lost else "every result"]
-    parts += [number(outcome.gradients, "gradient")] if outcome.gradients and judges_gradients(about) else []
-    decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
-    parts += [counted(decisions, "decision")] if decisions else []
-    text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off"
-    if lost:
-        return f"No verdict on {unjudged_words(about)}. {text[0].upper()}{text[1:]}."
-    return f"Healthy: {text}{_large_round_off(about)}."
+@dataclass(frozen=True)
+class FarResults:
+    """Results, and all gradients together, of a step without an alarm that are farther off than a remedy may leave."""
+
+    judged: list[Distance]
+    lost: list[Distance]  # nothing but round-off in FP32 too, so that no error tells anything
+    words: str  # on the lost ones, as the rest of a sentence; empty where each has a verdict
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether all gradients together are among the lost ones."""
+        return any(each.group == "gradients" for each in self.lost)
 
 
-def unjudged(about: Examination) -> list[Distance]:
-    """Results far from FP32's that are nothing but round-off in FP32 too, so that no error tells anything."""
-    return [each for each in _far(about) if about.floor.is_noise(each)]
+def far_results(about: Examination) -> FarResults:
+    every = distances(about.narrow.outcome, about.exact.outcome)
+    far = [each for each in every if each.group in _MOST and each.error > _MOST[each.group]]
+    lost = [each for each in far if about.floor.is_noise(each)]
+    return FarResults([each for each in far if each not in lost], lost, _lost_words(about, lost))
 
 
-def judges_gradients(about: Examination) -> bool:
-    """Whether all gradients together are more than round-off in FP32."""
-    return all(each.group != "gradients" for each in unjudged(about))
-
-
-def unjudged_words(about: Examination) -> str:
-    """Results without a verdict, as the rest of a sentence; empty where each has one."""
-    lost = unjudged(about)
+def _lost_words(about: Examination, lost: list[Distance]) -> str:
     if not lost:
         return ""
     names = listed(shown_name(each.name) for each in lost)
@@ -227,15 +223,22 @@ def unjudged_words(about: Examination) -> str:
     )
 
 
-def _far(about: Examination) -> list[Distance]:
-    """Results, and all gradients together, of a step without an alarm that are farther off than a remedy may leave."""
-    every = distances(about.narrow.outcome, about.exact.outcome)
-    return [each for each in every if each.group in _MOST and each.error > _MOST[each.group]]
+def healthy(about: Examination, far: FarResults) -> str:
+    """The verdict on a step without an alarm."""
+    outcome, exact = about.narrow.outcome, about.exact.outcome
+    parts = ["every other result" if far.lost else "every result"]
+    parts += [number(outcome.gradients, "gradient")] if outcome.gradients and not far.has_gradients else []
+    decisions = len(exact.decisions) + (0 if changed_decisions(outcome, exact) else len(exact.choices))
+    parts += [counted(decisions, "decision")] if decisions else []
+    text = " and ".join(parts) + f" {'is' if len(parts) == 1 else 'are'} FP32's but for round-off"
+    if far.lost:
+        return f"No verdict on {far.words}. {text[0].upper()}{text[1:]}."
+    return f"Healthy: {text}{_large_round_off(about, far.judged)}."
 
 
-def _large_round_off(about: Examination) -> str:
+def _large_round_off(about: Examination, judged: list[Distance]) -> str:
     """A clause on the farthest number of a healthy step, where round-off is more than a remedy may leave."""
-    far = max(_far(about), key=lambda each: each.error / _MOST[each.group], default=None)
+    far = max(judged, key=lambda each: each.error / _MOST[each.group], default=None)
     if far is None:
         return ""
     noise = about.floor.of(far)

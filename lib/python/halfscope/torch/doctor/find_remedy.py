@@ -11,14 +11,13 @@ import torch
 from halfscope.formats import Format
 from halfscope.torch.doctor.advice_words import (
     extent,
+    far_results,
     healthy,
-    judges_gradients,
     of_two_types,
     other_decisions,
     refused,
     told,
     undecided,
-    unjudged_words,
 )
 from halfscope.torch.doctor.diagnosing import Course
 from halfscope.torch.doctor.examination import Examination
@@ -82,11 +81,12 @@ def _examined(about: Examination) -> Diagnosis:
         return Diagnosis(findings=(in_fp32(about),), about=extent(about), runs=program.runs)
     about.look()
     if not about.alarms:
+        far = far_results(about)
         decisions = "" if about.quick else other_decisions(about)
-        notes = tuple(filter(None, [healthy(about), decisions, refused(program)]))
+        notes = tuple(filter(None, [healthy(about, far), decisions, refused(program)]))
         return Diagnosis(
-            about=extent(about), notes=notes, runs=program.runs, unjudged=unjudged_words(about),
-            judges_gradients=judges_gradients(about), types=of_two_types(about),
+            about=extent(about), notes=notes, runs=program.runs, unjudged=far.words,
+            judges_gradients=not far.has_gradients, types=of_two_types(about),
         )  # fmt: skip
     if about.progress.is_cut and all(alarm.reason in ("round-off", "amplified") for alarm in about.alarms):
         return undecided(about, "the noise that may explain it was known")
