@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from halfscope.onnx.mixed_model import subgraphs
+from halfscope.onnx.mixed_model import every_graph, subgraphs
 
 TYPES = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _TYPED = ("dtype", "to", "output_dtype")  # attributes that name the type of a result
 _WRITTEN = "halfscope.format"  # key in the metadata of a model in 16 bits, which may keep all of its nodes
-_OWN = ("@16", "@32")  # ends of names that copies of a graph have
+ROUNDED = "@16"  # ends the name of a tensor in 16 bits
+RAW = "@32"  # ends the name of a result before its rounding
 
 
 @dataclass(frozen=True)
@@ -109,17 +110,10 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
             yield from _nodes(inner)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for inner in subgraphs(node):
-            yield from _graphs(inner)
-
-
 def _types_of(graph: onnx.GraphProto) -> dict[str, int]:
     """Types of tensors by their names, subgraphs' too."""
     types: dict[str, int] = {}
-    for each in _graphs(graph):
+    for each in every_graph(graph):
         for value in [*each.input, *each.output, *each.value_info]:
             types[value.name] = value.type.tensor_type.elem_type
         types.update({tensor.name: tensor.data_type for tensor in each.initializer})
@@ -130,10 +124,10 @@ def _free_names(model: onnx.ModelProto) -> dict[str, str]:
     """New names of tensors whose names end as those that copies add; the model's inputs and outputs keep theirs."""
     outer = {each.name for each in [*model.graph.input, *model.graph.output]}
     taken = {name for node in _nodes(model.graph) for name in [*node.input, *node.output]} | outer
-    taken |= {each.name for graph in _graphs(model.graph) for each in [*graph.initializer, *graph.input]}
+    taken |= {each.name for graph in every_graph(model.graph) for each in [*graph.initializer, *graph.input]}
     names: dict[str, str] = {}
     for name in sorted(taken):
-        if name.endswith(_OWN) and name not in outer:
+        if name.endswith((ROUNDED, RAW)) and name not in outer:
             new = name.replace("@", "_")
             while new in taken:
                 new += "_"

@@ -12,12 +12,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from halfscope.onnx.converted import TYPES, Converted, mark
+from halfscope.onnx.converted import RAW, ROUNDED, TYPES, Converted, mark
 from halfscope.onnx.evaluator import DOMAIN, Noise, Rounding
-from halfscope.onnx.mixed_model import mixed_model, subgraphs
+from halfscope.onnx.mixed_model import every_graph, mixed_model, subgraphs
 
-_ROUNDED = "@16"  # ends the name of a tensor in 16 bits
-_RAW = "@32"  # ends the name of a result before its rounding
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _TRACE = "pkg.torch.onnx.stack_trace"
 _CONSTANTS = ("Constant", "ConstantOfShape")
@@ -54,7 +52,7 @@ class Graphs:
 
     def __post_init__(self) -> None:
         self.nodes = [_node(number, node, inside) for number, (node, inside) in enumerate(_walk(self.model.graph))]
-        self.constants = {name: value for graph in _graphs(self.model.graph) for name, value in _constants(graph)}
+        self.constants = {name: value for graph in every_graph(self.model.graph) for name, value in _constants(graph)}
         self._floats = _float_names(self.model)
         if not self._floats:
             raise ValueError(
@@ -118,10 +116,10 @@ class _Copy:
         own = {each.name for each in graph.initializer}
         for name in (each.name for each in graph.initializer):
             if name in self._constants:
-                before.append(self._change.node(name, name + _ROUNDED))
+                before.append(self._change.node(name, name + ROUNDED))
         given = [each.name for each in graph.input if each.name in self._floats and each.name not in own]
         for name in given:
-            before.append(self._change.node(name, name + _ROUNDED))
+            before.append(self._change.node(name, name + ROUNDED))
         if is_outer:
             self._given = {name for name in given if name in self._narrow}
         changed = [made for node in graph.node for made in self._rewritten(node)]
@@ -134,19 +132,19 @@ class _Copy:
             self.rewrite(graph, False)
         for place, name in enumerate(node.input):
             if name in self._given or (not kept and name in self._floats):
-                node.input[place] = name + _ROUNDED
+                node.input[place] = name + ROUNDED
         results = [(place, name) for place, name in enumerate(node.output) if name in self._floats]
         is_constant = node.op_type in _CONSTANTS
         for place, name in results:
             if not kept and not is_constant:
-                node.output[place] = name + _RAW
+                node.output[place] = name + RAW
         yield node
         for _, name in results:
             if is_constant or kept:
-                yield self._change.node(name, name + _ROUNDED)
+                yield self._change.node(name, name + ROUNDED)
             else:  # subgraphs and outputs read `name`, which is rounded
-                yield self._change.node(name + _RAW, name)
-                yield helper.make_node("Identity", [name], [name + _ROUNDED])
+                yield self._change.node(name + RAW, name)
+                yield helper.make_node("Identity", [name], [name + ROUNDED])
 
 
 def _walk(graph: onnx.GraphProto, is_inside: bool = False) -> Iterator[tuple[onnx.NodeProto, bool]]:
@@ -181,14 +179,7 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, np.ndarray]]:
 def _float_names(model: onnx.ModelProto) -> set[str]:
     """Names of FP32 tensors, by ONNX's own inference."""
     inferred = onnx.shape_inference.infer_shapes(model)
-    return {name for graph in _graphs(inferred.graph) for name in _floats_of(graph)}
-
-
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for inner in subgraphs(node):
-            yield from _graphs(inner)
+    return {name for graph in every_graph(inferred.graph) for name in _floats_of(graph)}
 
 
 def _floats_of(graph: onnx.GraphProto) -> Iterator[str]:

@@ -114,6 +114,14 @@ def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return found
 
 
+def every_graph(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and all that stand in its nodes."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from every_graph(inner)
+
+
 def _names_fp32(node: onnx.NodeProto) -> bool:
     return any(each.name in _TYPED and each.i == TensorProto.FLOAT for each in node.attribute) or (
         node.op_type == "ConstantOfShape"
