@@ -140,6 +140,18 @@ def test_a_file_in_another_format_is_refused(tmp_path: Path) -> None:
         check(tmp_path / "mixed.onnx", inputs(1))
 
 
+@pytest.mark.parametrize(("format", "other"), [("fp16", "BF16"), ("bf16", "FP16")])
+def test_a_file_in_both_formats_is_refused(format: str, other: str) -> None:
+    graph = Graph(1)
+    graph.healthy(3)
+    model = check(graph.model(), inputs(1), format).model()
+    name = model.graph.initializer[0].name
+    type_ = TensorProto.BFLOAT16 if other == "BF16" else TensorProto.FLOAT16
+    model.graph.initializer.append(onnx.helper.make_tensor(f"{name}/other", type_, [1], [1.0]))
+    with pytest.raises(ValueError, match=f"tensors in {other} and in {format.upper()}; give one with one of them"):
+        check(model, inputs(1), format)
+
+
 def test_the_converters_list_has_what_the_file_kept(tmp_path: Path) -> None:
     """A fault behind one that the file heals: the line is for the FP32 model."""
     graph = Graph(2)

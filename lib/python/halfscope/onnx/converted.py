@@ -37,13 +37,11 @@ def unconverted(model: onnx.ModelProto, format: str) -> Converted | None:
     kinds = _types_of(onnx.shape_inference.infer_shapes(model).graph)
     for name, type_ in TYPES.items():
         if name != format and type_ in kinds.values():
+            both, words = TYPES[format] in kinds.values(), f"onnx check: the file has tensors in {name.upper()}"
             raise ValueError(
-                f"onnx check: the file has tensors in {name.upper()}; "
-                + (
-                    "and in FP16: give one with one of them"
-                    if TYPES[format] in kinds.values()
-                    else f'give format="{name}"'
-                )
+                f"{words} and in {format.upper()}; give one with one of them"
+                if both
+                else f'{words}; give format="{name}"'
             )
     halves = {name for name, type_ in kinds.items() if type_ == TYPES[format]}
     if not halves and not any(each.key == _WRITTEN and each.value == format for each in model.metadata_props):
